@@ -1,0 +1,1 @@
+# The public surface: a name stands in the line of the module that defines it.
