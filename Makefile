@@ -1,8 +1,10 @@
 # Every target does all of its own set-up: the first call makes .venv and installs what it needs, later calls
 # start at once. Paths are relative and tools run as modules, so the clone may sit in any folder.
-PYTHON ?= python3
-PY     := .venv/bin/python
+PYTHON  ?= python3
+PY      := .venv/bin/python
 WORKERS ?= 2
+# torch (oracle) answers in tests only; without it the tests that ask it are skipped by name.
+EXTRAS  ?= dev,oracle,demo,bench
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format bench clean
@@ -44,9 +46,8 @@ clean:
 	ln -sfn ../.. .venv/typed/tapecast
 	touch $@
 
-# torch is the oracle of the test suite only; the version is pinned so that its answers do not move.
 .venv/.for-test: .venv/.made pyproject.toml
-	$(PY) -m pip install --quiet -e '.[dev,oracle,demo,bench]'
+	$(PY) -m pip install --quiet -e '.[$(EXTRAS)]'
 	touch $@ .venv/.for-demo
 
 .venv/.for-demo: .venv/.made pyproject.toml

@@ -47,11 +47,14 @@ class AliasFinder:
         real = real_name(name)
         if real is None or importlib.util.find_spec(real) is None:
             return None
-        return ModuleSpec(name, AliasLoader(real))
+        return ModuleSpec(name, AliasLoader(real))  # type: ignore[arg-type]
 
 
 class AliasLoader:
-    """Hands out the real module, imported under its own name first where it was not yet."""
+    """Hands out the real module, imported under its own name first where it was not yet.
+
+    Not derived from `importlib.abc.Loader`, whose import would make up most of `import tapecast`.
+    """
 
     def __init__(self, real: str) -> None:
         self.real = real
@@ -70,4 +73,4 @@ class AliasLoader:
 def install() -> None:
     """Put the finder first: the path finder would load `tapecast.nn.functional` a second time, as a copy."""
     if not any(isinstance(finder, AliasFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, AliasFinder())  # type: ignore[arg-type]  # duck typing is the protocol here
+        sys.meta_path.insert(0, AliasFinder())

@@ -1,4 +1,4 @@
-"""The `golden` fixture: texts that a test must reproduce, kept in tests/golden/."""
+"""The `golden` fixture: texts that a test must reproduce, in tests/golden/. And how the root is collected."""
 
 import difflib
 import re
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).parent / "golden"
 
 
@@ -59,6 +60,22 @@ def file_name(node_id: str) -> str:
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
     return Golden(FOLDER / file_name(request.node.nodeid), request.config.getoption("--update-golden"))
+
+
+class PlainRoot:
+    """Collects the repository's root as a folder.
+
+    Its `__init__.py` makes pytest take it for a package and import it once more, under the name of the folder
+    it was cloned into. A plugin, because hooks of this file are asked about folders below it only.
+    """
+
+    @staticmethod
+    def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        return pytest.Dir.from_parent(parent, path=path) if path == ROOT else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(PlainRoot())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
