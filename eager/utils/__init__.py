@@ -1,0 +1,3 @@
+"""`tapecast.utils`: what PyTorch keeps under `torch.utils`. Loading of data is in `eager/data`."""
+
+from .. import data as data
