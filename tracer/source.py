@@ -1,0 +1,43 @@
+"""Where in the user's program something happened: the innermost frame outside tapecast."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import CodeType, FrameType
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Below the root but not part of the package: tests, examples and the like count as user code.
+_LAYERS = tuple(
+    f"{ROOT / name}/" for name in ("eager", "tracer", "compiler", "runtime", "serialized_models", "cli")
+)
+_internal: dict[CodeType, bool] = {}  # code objects seen, since the question is asked for every op
+
+
+def is_internal(frame: FrameType) -> bool:
+    """Whether the frame runs tapecast's own code."""
+    code = frame.f_code
+    if code not in _internal:
+        path = str(Path(code.co_filename).resolve())
+        _internal[code] = path.startswith(_LAYERS) or Path(path).parent == ROOT
+    return _internal[code]
+
+
+def user_frame(depth: int = 1) -> FrameType | None:
+    """The innermost frame outside tapecast, starting `depth` frames above the caller; None: there is none."""
+    frame: FrameType | None = sys._getframe(depth + 1)
+    while frame is not None and is_internal(frame):
+        frame = frame.f_back
+    return frame
+
+
+def user_line() -> str:
+    """`model.py:12`: the file and line of the innermost frame outside tapecast, or "" where there is none."""
+    frame = user_frame()
+    return "" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def called_by_user(depth: int = 1) -> bool:
+    """Whether the frame `depth` above the caller is user code: a comparison written there, not one of ours."""
+    return not is_internal(sys._getframe(depth + 1))
