@@ -1,5 +1,7 @@
 """The thread pool, compiled, linked and driven from Python in a process of its own for each test."""
 
+import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -91,7 +93,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(library: Path, script: str) -> None:
     """Run a script after the prelude in a new process; a crash or a hang there is a failure of the test."""
     command = [sys.executable, "-c", PRELUDE + script, str(library)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}"
 
 
@@ -320,7 +324,9 @@ assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()    # and the caller
     )
 
 
-@pytest.mark.parametrize(("arch", "target"), [("x86_64", "x86-64-v2"), ("aarch64", "aarch64")])
+@pytest.mark.parametrize(
+    ("arch", "target"), [("x86_64", "x86-64-v2"), ("aarch64", "aarch64")]
+)
 def test_needs_only_what_it_says(arch: str, target: str) -> None:
     assert undefined_symbols(object_code(pool_text(arch), target)) == sorted(EXTERNALS)
 
@@ -346,3 +352,60 @@ def test_internal_pool_that_nobody_calls_vanishes() -> None:
 def test_unknown_architecture() -> None:
     with pytest.raises(ValueError, match="no thread pool for architecture 'riscv64'"):
         pool_text("riscv64")
+
+
+AARCH64_LOADER = Path("/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1")
+
+# A program: 200 regions of 64 tasks on 4 threads, then a status of 0 if every task ran 200 times.
+START = """
+@counts = internal global [64 x i64] zeroinitializer
+declare void @_exit(i32)
+define void @start() {
+entry:
+  call void @rt_threads(i32 4)
+  call void @regions(ptr @count, ptr @counts, i64 64, i64 200)
+  call void @rt_stop()
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %more, %right ]
+  %at = getelementptr i64, ptr @counts, i64 %i
+  %n = load volatile i64, ptr %at
+  %same = icmp eq i64 %n, 200
+  br i1 %same, label %right, label %wrong
+right:
+  %more = add i64 %i, 1
+  %end = icmp eq i64 %more, 64
+  br i1 %end, label %out, label %next
+wrong:
+  call void @_exit(i32 1)
+  unreachable
+out:
+  call void @_exit(i32 0)
+  unreachable
+}
+"""
+
+
+@pytest.mark.skipif(
+    shutil.which("qemu-aarch64") is None or not AARCH64_LOADER.exists(),
+    reason="no qemu-aarch64, or no aarch64 C library to run under it",
+)
+def test_aarch64_pool_runs(tmp_path: Path) -> None:
+    module = pool_text("aarch64", linkage="internal") + TASKS + START
+    program = link([object_code(module, "aarch64")])
+    data = bytearray(program.data)
+    struct.pack_into(
+        "<Q", data, 24, program.symbols["start"]
+    )  # an entry point makes it a program
+    (tmp_path / "program").write_bytes(data)
+    command = [
+        "qemu-aarch64",
+        "-L",
+        AARCH64_LOADER.parents[1],
+        AARCH64_LOADER,
+        tmp_path / "program",
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

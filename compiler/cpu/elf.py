@@ -14,8 +14,8 @@ blobs  R     the caller's data, page aligned in the file and last but for sectio
 ====== ===== ==========================================================================
 
 Symbols are bound at load, none lazily.  Thread-local data, symbol versions and debug information are not
-supported. References have no versions, so glibc binds them to the oldest one it has: link against functions
-that never changed (not ``pthread_cond_*``, ``memcpy`` or libm).
+supported.  References without versions are bound by glibc to the oldest version it has: link against
+functions whose oldest version is right (those of ``pthread_cond_*`` and of libm are not).
 """
 
 import shutil
@@ -26,7 +26,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .elf_layout import Layout, Output, Plan, align_up, dynamic_entries, hash_buckets, make_layout, make_plan
+from .elf_layout import (
+    Layout,
+    Output,
+    Plan,
+    align_up,
+    dynamic_entries,
+    hash_buckets,
+    make_layout,
+    make_plan,
+)
 from .elf_machines import STUB_SIZE, Patch
 from .elf_object import (
     DYNAMIC,
@@ -94,7 +103,9 @@ def link(
         data=b"".join(_pieces(plan, layout)),
         blob_offset=layout.spots[".blobs"].offset if views else 0,
         blob_offsets={name: spot.offset for name, spot in layout.blobs.items()},
-        symbols={name: layout.address(place) for name, place in program.exports.items()},
+        symbols={
+            name: layout.address(place) for name, place in program.exports.items()
+        },
     )
 
 
@@ -159,7 +170,9 @@ def _meaning(fixup: Fixup, plan: Plan, layout: Layout) -> tuple[Patch, int]:
     if fixup.type in machine.via_got:
         return machine.via_got[fixup.type], _slot(target, plan, layout)
     if fixup.type in machine.calls and external:
-        return machine.calls[fixup.type], layout.spots[".plt"].address + STUB_SIZE * plan.stubs[str(target)]
+        return machine.calls[fixup.type], layout.spots[
+            ".plt"
+        ].address + STUB_SIZE * plan.stubs[str(target)]
     if external:
         raise LinkError(
             f"{target!r} is outside the library but its address is taken as if it were inside "
@@ -167,7 +180,9 @@ def _meaning(fixup: Fixup, plan: Plan, layout: Layout) -> tuple[Patch, int]:
         )
     patch = machine.calls.get(fixup.type) or machine.direct.get(fixup.type)
     if patch is None:
-        section = plan.program.objects[fixup.place.object].sections[fixup.place.section].name
+        section = (
+            plan.program.objects[fixup.place.object].sections[fixup.place.section].name
+        )
         raise LinkError(
             f"unknown {machine.name} relocation {fixup.type} in {section} of object {fixup.place.object}"
         )
@@ -176,11 +191,24 @@ def _meaning(fixup: Fixup, plan: Plan, layout: Layout) -> tuple[Patch, int]:
 
 def _relocation_table(plan: Plan, layout: Layout) -> bytes:
     """What the loader writes, in the offset table and at absolute addresses; rows without symbol first."""
-    machine, number = plan.program.machine, {name: i for i, name in enumerate(plan.names)}
-    rows = [(_slot(target, plan, layout), machine.glob_dat, target, 0) for target in plan.got]
+    machine, number = (
+        plan.program.machine,
+        {name: i for i, name in enumerate(plan.names)},
+    )
+    rows = [
+        (_slot(target, plan, layout), machine.glob_dat, target, 0)
+        for target in plan.got
+    ]
     for fixup in plan.absolute:
         _check_writable(fixup, plan)
-        rows.append((layout.spot(fixup.place).address, machine.absolute, fixup.target, fixup.addend))
+        rows.append(
+            (
+                layout.spot(fixup.place).address,
+                machine.absolute,
+                fixup.target,
+                fixup.addend,
+            )
+        )
     table = [
         (1, place, number[str(target)] << 32 | kind, addend)
         if target in plan.program.externals
@@ -202,17 +230,25 @@ def _check_writable(fixup: Fixup, plan: Plan) -> None:
 def _symbol_table(plan: Plan, layout: Layout) -> bytes:
     rows = [(0, 0, 0, 0, 0, 0)]
     for name, weak in plan.program.externals.items():
-        rows.append((plan.strings[name], (STB_WEAK if weak else STB_GLOBAL) << 4, 0, 0, 0, 0))
+        rows.append(
+            (plan.strings[name], (STB_WEAK if weak else STB_GLOBAL) << 4, 0, 0, 0, 0)
+        )
     for name, place in plan.program.exports.items():
         symbol = plan.program.symbol(name)
         section = _section_number(layout, (place.object, place.section))
         info = STB_GLOBAL << 4 | symbol.type
-        rows.append((plan.strings[name], info, 0, section, layout.address(place), symbol.size))
+        rows.append(
+            (plan.strings[name], info, 0, section, layout.address(place), symbol.size)
+        )
     return b"".join(SYMBOL.pack(*row) for row in rows)
 
 
 def _section_number(layout: Layout, key: tuple[int, int]) -> int:
-    return next(i for i, output in enumerate(layout.outputs.values(), 1) if key in output.members)
+    return next(
+        i
+        for i, output in enumerate(layout.outputs.values(), 1)
+        if key in output.members
+    )
 
 
 def _hash_table(names: Sequence[str]) -> bytes:
@@ -222,7 +258,9 @@ def _hash_table(names: Sequence[str]) -> bytes:
     for i, name in enumerate(names[1:], 1):
         bucket = _hash(name) % count
         buckets[bucket], chains[i] = i, buckets[bucket]
-    return struct.pack(f"<{2 + count + len(names)}I", count, len(names), *buckets, *chains)
+    return struct.pack(
+        f"<{2 + count + len(names)}I", count, len(names), *buckets, *chains
+    )
 
 
 def _hash(name: str) -> int:
@@ -236,7 +274,9 @@ def _hash(name: str) -> int:
 
 def _dynamic_table(plan: Plan, layout: Layout) -> bytes:
     return b"".join(
-        DYNAMIC.pack(tag, layout.spots[value].address if isinstance(value, str) else value)
+        DYNAMIC.pack(
+            tag, layout.spots[value].address if isinstance(value, str) else value
+        )
         for tag, value in dynamic_entries(plan, layout.outputs)
     )
 
@@ -252,14 +292,30 @@ def _write_headers(image: bytearray, plan: Plan, layout: Layout) -> None:
         sections,
         sections - 1,
     )
-    HEADER.pack_into(image, 0, MAGIC, ET_DYN, plan.program.machine.code, 1, 0, HEADER.size, at, 0, *sizes)
-    for i, (kind, flags, (offset, address), file_size, memory_size, align) in enumerate(layout.segments):
+    HEADER.pack_into(
+        image,
+        0,
+        MAGIC,
+        ET_DYN,
+        plan.program.machine.code,
+        1,
+        0,
+        HEADER.size,
+        at,
+        0,
+        *sizes,
+    )
+    for i, (kind, flags, (offset, address), file_size, memory_size, align) in enumerate(
+        layout.segments
+    ):
         row = kind, flags, offset, address, address, file_size, memory_size, align
         PROGRAM_HEADER.pack_into(image, HEADER.size + PROGRAM_HEADER.size * i, *row)
 
 
 def _section_names(layout: Layout) -> bytes:
-    return b"".join(name.encode() + b"\0" for name in ("", *layout.outputs, ".shstrtab"))
+    return b"".join(
+        name.encode() + b"\0" for name in ("", *layout.outputs, ".shstrtab")
+    )
 
 
 def _section_headers_at(layout: Layout) -> int:
@@ -267,24 +323,53 @@ def _section_headers_at(layout: Layout) -> int:
 
 
 # Which section another one's header names: the strings or symbols it refers to.
-_LINKS = {".dynsym": ".dynstr", ".hash": ".dynsym", ".rela.dyn": ".dynsym", ".dynamic": ".dynstr"}
+_LINKS = {
+    ".dynsym": ".dynstr",
+    ".hash": ".dynsym",
+    ".rela.dyn": ".dynsym",
+    ".dynamic": ".dynstr",
+}
 
 
 def _tail(layout: Layout) -> bytes:
     """Section names and headers: for debuggers, profilers and ``nm``; loaders do not read them."""
-    names, numbers = _section_names(layout), {name: i for i, name in enumerate(layout.outputs, 1)}
+    names, numbers = (
+        _section_names(layout),
+        {name: i for i, name in enumerate(layout.outputs, 1)},
+    )
 
     def header(output: Output) -> bytes:
         offset, address = layout.spots[output.name]
         link = numbers.get(_LINKS.get(output.name, ""), 0)
         first_global = 1 if output.name == ".dynsym" else 0
-        place = output.flags, address, offset, output.size, link, first_global, output.align, output.entry
-        return SECTION_HEADER.pack(names.index(f"\0{output.name}\0".encode()) + 1, output.type, *place)
+        place = (
+            output.flags,
+            address,
+            offset,
+            output.size,
+            link,
+            first_global,
+            output.align,
+            output.entry,
+        )
+        return SECTION_HEADER.pack(
+            names.index(f"\0{output.name}\0".encode()) + 1, output.type, *place
+        )
 
     name = names.index(b"\0.shstrtab\0") + 1
-    last = SECTION_HEADER.pack(name, SHT_STRTAB, 0, 0, layout.end, len(names), 0, 0, 1, 0)
+    last = SECTION_HEADER.pack(
+        name, SHT_STRTAB, 0, 0, layout.end, len(names), 0, 0, 1, 0
+    )
     padding = bytes(_section_headers_at(layout) - layout.end - len(names))
-    return b"".join([names, padding, bytes(SECTION_HEADER.size), *map(header, layout.outputs.values()), last])
+    return b"".join(
+        [
+            names,
+            padding,
+            bytes(SECTION_HEADER.size),
+            *map(header, layout.outputs.values()),
+            last,
+        ]
+    )
 
 
 def link_system(
@@ -303,10 +388,16 @@ def link_system(
     fails.
     """
     if shutil.which(compiler) is None:
-        raise LinkError(f"no {compiler!r} on PATH to link with: use link(), which needs no tools")
-    options = ["-shared", "-nostdlib", "-Wl,-z,now", "-Wl,--no-undefined", f"-Wl,-soname,{soname}"][
-        : 5 if soname else 4
-    ]
+        raise LinkError(
+            f"no {compiler!r} on PATH to link with: use link(), which needs no tools"
+        )
+    options = [
+        "-shared",
+        "-nostdlib",
+        "-Wl,-z,now",
+        "-Wl,--no-undefined",
+        f"-Wl,-soname,{soname}",
+    ][: 5 if soname else 4]
     libraries = [f"-l:{name}" for name in needed]
     with tempfile.TemporaryDirectory() as folder:
         inputs = [Path(folder, f"{i}.o") for i in range(len(objects))]
@@ -317,7 +408,9 @@ def link_system(
         command = [compiler, *options, "-o", str(path), *map(str, inputs), *libraries]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise LinkError(f"{compiler} failed with status {done.returncode}:\n{done.stderr.strip()}")
+        raise LinkError(
+            f"{compiler} failed with status {done.returncode}:\n{done.stderr.strip()}"
+        )
 
 
 def _blob_sources(folder: Path, blobs: Mapping[str, bytes]) -> list[Path]:
@@ -326,7 +419,13 @@ def _blob_sources(folder: Path, blobs: Mapping[str, bytes]) -> list[Path]:
     for i, (name, blob) in enumerate(blobs.items()):
         file = folder / f"{i}.bin"
         file.write_bytes(blob)
-        lines += [".balign 64", f".globl {name}", f".hidden {name}", f"{name}:", f'.incbin "{file}"']
+        lines += [
+            ".balign 64",
+            f".globl {name}",
+            f".hidden {name}",
+            f"{name}:",
+            f'.incbin "{file}"',
+        ]
     source = folder / "blobs.s"
     source.write_text("\n".join(lines) + "\n")
     return [source] if blobs else []

@@ -30,8 +30,24 @@ from .elf_resolve import Fixup, Place, Program, Target, is_kept
 
 PT_LOAD, PT_DYNAMIC, PT_GNU_STACK, PT_GNU_RELRO = 1, 2, 0x6474E551, 0x6474E552
 PF_X, PF_W, PF_R = 1, 2, 4
-DT_NULL, DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_RELAENT = 0, 1, 4, 5, 6, 7, 8, 9
-DT_STRSZ, DT_SYMENT, DT_SONAME, DT_FLAGS, DT_FLAGS_1, DT_RELACOUNT = 10, 11, 14, 30, 0x6FFFFFFB, 0x6FFFFFF9
+DT_NULL, DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_RELAENT = (
+    0,
+    1,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+)
+DT_STRSZ, DT_SYMENT, DT_SONAME, DT_FLAGS, DT_FLAGS_1, DT_RELACOUNT = (
+    10,
+    11,
+    14,
+    30,
+    0x6FFFFFFB,
+    0x6FFFFFF9,
+)
 DT_INIT_ARRAY, DT_FINI_ARRAY, DT_INIT_ARRAYSZ, DT_FINI_ARRAYSZ = 25, 26, 27, 28
 DF_BIND_NOW, DF_1_NOW, DF_1_NODELETE = 8, 1, 8
 
@@ -98,7 +114,9 @@ class Plan:
     @property
     def absolute(self) -> list[Fixup]:
         """The fixups that hold a full address, and so wait for the loader."""
-        return [f for f in self.program.fixups if f.type == self.program.machine.absolute]
+        return [
+            f for f in self.program.fixups if f.type == self.program.machine.absolute
+        ]
 
     @property
     def loader_targets(self) -> list[Target]:
@@ -127,17 +145,27 @@ class Layout:
 
     def address(self, target: Target) -> int:
         """Of something in the library, blobs included."""
-        return self.blobs[target].address if isinstance(target, str) else self.spot(target).address
+        return (
+            self.blobs[target].address
+            if isinstance(target, str)
+            else self.spot(target).address
+        )
 
 
 def make_plan(
-    program: Program, blobs: Mapping[str, memoryview], soname: str, needed: Sequence[str], nodelete: bool
+    program: Program,
+    blobs: Mapping[str, memoryview],
+    soname: str,
+    needed: Sequence[str],
+    nodelete: bool,
 ) -> Plan:
     """Decide which table entries the program needs: slots, stubs, dynamic symbols and strings."""
     machine = program.machine
     called = {f.target for f in program.fixups if f.type in machine.calls}
     stubs = [name for name in program.externals if name in called]
-    slots = dict.fromkeys([*stubs, *(f.target for f in program.fixups if f.type in machine.via_got)])
+    slots = dict.fromkeys(
+        [*stubs, *(f.target for f in program.fixups if f.type in machine.via_got)]
+    )
     names = ["", *program.externals, *program.exports]
     texts = dict.fromkeys([*names, *needed, soname])
     starts, _, _ = _pack((text, len(text.encode()) + 1, 1) for text in texts)
@@ -161,15 +189,25 @@ def make_layout(plan: Plan, blob_slack: int) -> Layout:
     of the file may be mapped twice and no file space is lost to padding (64 KiB a group on aarch64).
     """
     page = plan.program.machine.page
-    blobs, blob_size, _ = _pack((name, len(view), BLOB_ALIGN) for name, view in plan.blobs.items())
+    blobs, blob_size, _ = _pack(
+        (name, len(view), BLOB_ALIGN) for name, view in plan.blobs.items()
+    )
     groups = [[o for o in group if o.size] for group in _groups(plan)]
     if blobs:
         # At least one byte: a segment of none is not mapped, and empty blobs have addresses too.
-        groups.append([Output(".blobs", SHT_PROGBITS, SHF_ALLOC, max(blob_size, 1), page)])
+        groups.append(
+            [Output(".blobs", SHT_PROGBITS, SHF_ALLOC, max(blob_size, 1), page)]
+        )
     groups = [group for group in groups if group]
-    spots, loads = _place(groups, page, HEADER.size + PROGRAM_HEADER.size * (len(groups) + 3), blob_slack)
+    spots, loads = _place(
+        groups, page, HEADER.size + PROGRAM_HEADER.size * (len(groups) + 3), blob_slack
+    )
     outputs = {o.name: o for group in groups for o in group}
-    sections = {key: spots[o.name].plus(at) for o in outputs.values() for key, at in o.members.items()}
+    sections = {
+        key: spots[o.name].plus(at)
+        for o in outputs.values()
+        for key, at in o.members.items()
+    }
     return Layout(
         outputs=outputs,
         spots=spots,
@@ -195,8 +233,11 @@ def _pack(items: Iterable[tuple[Key, int, int]]) -> tuple[dict[Key, int], int, i
 
 
 def _output_name(section: Section) -> str:
-    if section.type in (SHT_INIT_ARRAY, SHT_FINI_ARRAY):
-        return ".init_array" if section.type == SHT_INIT_ARRAY else ".fini_array"
+    if section.type in (SHT_INIT_ARRAY, SHT_FINI_ARRAY) or section.name.startswith(
+        (".ctors", ".dtors")
+    ):
+        initial = section.type == SHT_INIT_ARRAY or section.name.startswith(".ctors")
+        return ".init_array" if initial else ".fini_array"
     if section.flags & SHF_EXECINSTR:
         return ".text"
     if not section.flags & SHF_WRITE:
@@ -207,9 +248,14 @@ def _output_name(section: Section) -> str:
 
 
 def _priority(name: str) -> int:
-    """``.init_array.N`` runs by ascending N, then plain ``.init_array``."""
-    number = name.rpartition(".")[2]
-    return int(number) if number.isdecimal() else 65536
+    """The place of a section among constructors or destructors: ascending, those without a number last.
+
+    LLVM writes the older ``.ctors.N``, which counts down from 65535, where its options do not say otherwise.
+    """
+    kind, _, number = name.rpartition(".")
+    if not number.isdecimal():
+        return 65536
+    return 65535 - int(number) if kind in (".ctors", ".dtors") else int(number)
 
 
 def _gathered(program: Program, name: str, kind: int, flags: int) -> Output:
@@ -222,7 +268,9 @@ def _gathered(program: Program, name: str, kind: int, flags: int) -> Output:
     ]
     if kind in (SHT_INIT_ARRAY, SHT_FINI_ARRAY):
         inputs.sort(key=lambda item: _priority(item[1].name))
-    members, size, align = _pack((key, section.size, section.align) for key, section in inputs)
+    members, size, align = _pack(
+        (key, section.size, section.align) for key, section in inputs
+    )
     if align > program.machine.page:
         raise LinkError(
             f"{name} asks for an alignment of {align} bytes; a loader grants {program.machine.page}"
@@ -243,21 +291,46 @@ def _groups(plan: Plan) -> list[list[Output]]:
     tags = len(dynamic_entries(plan, {o.name: o for o in relro if o.size}))
     return [
         [
-            Output(".dynsym", SHT_DYNSYM, SHF_ALLOC, SYMBOL.size * count, entry=SYMBOL.size),
-            Output(".hash", SHT_HASH, SHF_ALLOC, 4 * (2 + hash_buckets(count) + count), entry=4),
+            Output(
+                ".dynsym", SHT_DYNSYM, SHF_ALLOC, SYMBOL.size * count, entry=SYMBOL.size
+            ),
+            Output(
+                ".hash",
+                SHT_HASH,
+                SHF_ALLOC,
+                4 * (2 + hash_buckets(count) + count),
+                entry=4,
+            ),
             Output(".dynstr", SHT_STRTAB, SHF_ALLOC, plan.string_size, 1),
-            Output(".rela.dyn", SHT_RELA, SHF_ALLOC, RELA.size * relocations, entry=RELA.size),
+            Output(
+                ".rela.dyn",
+                SHT_RELA,
+                SHF_ALLOC,
+                RELA.size * relocations,
+                entry=RELA.size,
+            ),
             _gathered(program, ".rodata", SHT_PROGBITS, 0),
         ],
         [
             _gathered(program, ".text", SHT_PROGBITS, SHF_EXECINSTR),
             Output(
-                ".plt", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, STUB_SIZE * len(plan.stubs), 16, STUB_SIZE
+                ".plt",
+                SHT_PROGBITS,
+                SHF_ALLOC | SHF_EXECINSTR,
+                STUB_SIZE * len(plan.stubs),
+                16,
+                STUB_SIZE,
             ),
         ],
         [
             *relro,
-            Output(".dynamic", SHT_DYNAMIC, SHF_ALLOC | SHF_WRITE, DYNAMIC.size * tags, entry=DYNAMIC.size),
+            Output(
+                ".dynamic",
+                SHT_DYNAMIC,
+                SHF_ALLOC | SHF_WRITE,
+                DYNAMIC.size * tags,
+                entry=DYNAMIC.size,
+            ),
         ],
         [
             _gathered(program, ".data", SHT_PROGBITS, SHF_WRITE),
@@ -271,9 +344,13 @@ def hash_buckets(count: int) -> int:
     return max(1, count // 2)
 
 
-def dynamic_entries(plan: Plan, outputs: Mapping[str, Output]) -> list[tuple[int, int | str]]:
+def dynamic_entries(
+    plan: Plan, outputs: Mapping[str, Output]
+) -> list[tuple[int, int | str]]:
     """The dynamic table as (tag, value); a string stands for the address of that output section."""
-    entries: list[tuple[int, int | str]] = [(DT_NEEDED, plan.strings[name]) for name in plan.needed]
+    entries: list[tuple[int, int | str]] = [
+        (DT_NEEDED, plan.strings[name]) for name in plan.needed
+    ]
     if plan.soname:
         entries.append((DT_SONAME, plan.strings[plan.soname]))
     for name, tag, size in (
@@ -286,7 +363,11 @@ def dynamic_entries(plan: Plan, outputs: Mapping[str, Output]) -> list[tuple[int
     entries += [(DT_STRSZ, plan.string_size), (DT_SYMENT, SYMBOL.size)]
     if targets := plan.loader_targets:
         relative = sum(target not in plan.program.externals for target in targets)
-        entries += [(DT_RELA, ".rela.dyn"), (DT_RELASZ, RELA.size * len(targets)), (DT_RELAENT, RELA.size)]
+        entries += [
+            (DT_RELA, ".rela.dyn"),
+            (DT_RELASZ, RELA.size * len(targets)),
+            (DT_RELAENT, RELA.size),
+        ]
         entries += [(DT_RELACOUNT, relative)]
     flags_1 = DF_1_NOW | (DF_1_NODELETE if plan.nodelete else 0)
     return [*entries, (DT_FLAGS, DF_BIND_NOW), (DT_FLAGS_1, flags_1), (DT_NULL, 0)]
@@ -302,7 +383,10 @@ def _place(
         last = loads[-1]
         gap = slack if group[0].name == ".blobs" else 0
         offset = align_up(last.start.offset + last.file_size + gap, group[0].align)
-        start = Spot(offset, align_up(last.start.address + last.memory_size, page) + offset % page)
+        start = Spot(
+            offset,
+            align_up(last.start.address + last.memory_size, page) + offset % page,
+        )
         spots |= _place_group(group, start)
         loads.append(_load(group, start, spots, page))
     return spots, loads
@@ -312,18 +396,30 @@ def _place_group(group: list[Output], at: Spot) -> dict[str, Spot]:
     spots = {}
     for output in group:
         spots[output.name] = at = at.plus(-at.address % output.align)
-        at = at.plus(output.size)  # zeros (.bss) take no file space, and are last in their group
+        at = at.plus(
+            output.size
+        )  # zeros (.bss) take no file space, and are last in their group
     return spots
 
 
-def _load(group: list[Output], start: Spot, spots: Mapping[str, Spot], page: int) -> Segment:
+def _load(
+    group: list[Output], start: Spot, spots: Mapping[str, Spot], page: int
+) -> Segment:
     last, spot = group[-1], spots[group[-1].name]
     end = spot.address + last.size
     if last.name == ".dynamic":
-        end = align_up(end, page)  # the loader protects whole pages, which must all be mapped
+        end = align_up(
+            end, page
+        )  # the loader protects whole pages, which must all be mapped
     file_end = spot.offset + (0 if last.type == SHT_NOBITS else last.size)
-    flags = PF_R | (PF_W if last.flags & SHF_WRITE else 0) | (PF_X if last.flags & SHF_EXECINSTR else 0)
-    return Segment(PT_LOAD, flags, start, file_end - start.offset, end - start.address, page)
+    flags = (
+        PF_R
+        | (PF_W if last.flags & SHF_WRITE else 0)
+        | (PF_X if last.flags & SHF_EXECINSTR else 0)
+    )
+    return Segment(
+        PT_LOAD, flags, start, file_end - start.offset, end - start.address, page
+    )
 
 
 def _special_segments(
@@ -331,7 +427,11 @@ def _special_segments(
 ) -> list[Segment]:
     """The dynamic table, the part read-only after relocation, and a stack that is not executable."""
     table, size = spots[".dynamic"], outputs[".dynamic"].size
-    relro = next(s for s in loads if s.start.address <= table.address < s.start.address + s.memory_size)
+    relro = next(
+        s
+        for s in loads
+        if s.start.address <= table.address < s.start.address + s.memory_size
+    )
     return [
         Segment(PT_DYNAMIC, PF_R | PF_W, table, size, size, 8),
         Segment(PT_GNU_RELRO, PF_R, relro.start, relro.file_size, relro.memory_size, 1),

@@ -71,9 +71,13 @@ def native_target() -> Target:
     _initialise()
     arch = platform.machine()
     if arch not in ("x86_64", "aarch64"):
-        raise CompileError(f"no native target for machine {arch!r}: known are x86_64 and aarch64")
+        raise CompileError(
+            f"no native target for machine {arch!r}: known are x86_64 and aarch64"
+        )
     return Target(
-        f"{arch}-unknown-linux-gnu", llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+        f"{arch}-unknown-linux-gnu",
+        llvm.get_host_cpu_name(),
+        llvm.get_host_cpu_features().flatten(),
     )
 
 
@@ -99,14 +103,20 @@ def _machine(target: Target, opt: int) -> llvm.TargetMachine:
     _initialise()
     # llvmlite's own default code model is the large one on 64-bit machines.
     return llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=opt, reloc="pic", codemodel="small"
+        cpu=target.cpu,
+        features=target.features,
+        opt=opt,
+        reloc="pic",
+        codemodel="small",
     )
 
 
 def _excerpt(text: str, line: int, around: int = 2) -> str:
     lines = text.splitlines()
     shown = range(max(line - around, 1), min(line + around, len(lines)) + 1)
-    return "\n".join(f"{'>' if n == line else ' '} {n:5d} | {lines[n - 1]}" for n in shown)
+    return "\n".join(
+        f"{'>' if n == line else ' '} {n:5d} | {lines[n - 1]}" for n in shown
+    )
 
 
 def _line_of(text: str, message: str) -> int:
@@ -114,7 +124,9 @@ def _line_of(text: str, message: str) -> int:
     if position := re.search(r"<string>:(\d+):\d+:", message):
         return int(position[1])
     quoted = {line.strip() for line in message.splitlines()[1:]} - {""}
-    return next((n for n, line in enumerate(text.splitlines(), 1) if line.strip() in quoted), 0)
+    return next(
+        (n for n, line in enumerate(text.splitlines(), 1) if line.strip() in quoted), 0
+    )
 
 
 def _explained(text: str, error: RuntimeError) -> CompileError:
@@ -136,7 +148,9 @@ def _parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
 
 def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt: int) -> None:
     tuning = llvm.create_pipeline_tuning_options(speed_level=opt)
-    tuning.loop_vectorization = tuning.loop_interleaving = tuning.slp_vectorization = opt >= 2
+    tuning.loop_vectorization = tuning.loop_interleaving = tuning.slp_vectorization = (
+        opt >= 2
+    )
     tuning.loop_unrolling = opt >= 2
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
@@ -149,7 +163,9 @@ _INLINE_ASSEMBLY = re.compile(
 
 def _refuse_foreign_assembly(text: str, target: Target) -> None:
     # LLVM aborts the process where it meets assembly it has no parser for, and only the host's is present.
-    if target.arch == platform.machine() or not (found := _INLINE_ASSEMBLY.search(text)):
+    if target.arch == platform.machine() or not (
+        found := _INLINE_ASSEMBLY.search(text)
+    ):
         return
     line = text.count("\n", 0, found.start()) + 1
     raise CompileError(
@@ -158,7 +174,9 @@ def _refuse_foreign_assembly(text: str, target: Target) -> None:
     )
 
 
-def _compiled(text: str, target: Target, opt: int) -> tuple[llvm.TargetMachine, llvm.ModuleRef]:
+def _compiled(
+    text: str, target: Target, opt: int
+) -> tuple[llvm.TargetMachine, llvm.ModuleRef]:
     _refuse_foreign_assembly(text, target)
     machine = _machine(target, opt)
     module = _parsed(text, machine)
@@ -167,7 +185,11 @@ def _compiled(text: str, target: Target, opt: int) -> tuple[llvm.TargetMachine, 
 
 
 def object_code(
-    text: str, cpu: str | Target = "x86-64-v2", *, triple: str | None = None, opt: int = 3
+    text: str,
+    cpu: str | Target = "x86-64-v2",
+    *,
+    triple: str | None = None,
+    opt: int = 3,
 ) -> bytes:
     """Compile one module of LLVM text to a relocatable object (ELF64 for the targets in ``TARGETS``).
 
@@ -179,14 +201,24 @@ def object_code(
     return bytes(machine.emit_object(module))
 
 
-def assembly(text: str, cpu: str | Target = "x86-64-v2", *, triple: str | None = None, opt: int = 3) -> str:
+def assembly(
+    text: str,
+    cpu: str | Target = "x86-64-v2",
+    *,
+    triple: str | None = None,
+    opt: int = 3,
+) -> str:
     """The assembly that :func:`object_code` would encode, for reading and for tests."""
     machine, module = _compiled(text, target_for(cpu, triple), opt)
     return str(machine.emit_assembly(module))
 
 
 def optimised_text(
-    text: str, cpu: str | Target = "x86-64-v2", *, triple: str | None = None, opt: int = 3
+    text: str,
+    cpu: str | Target = "x86-64-v2",
+    *,
+    triple: str | None = None,
+    opt: int = 3,
 ) -> str:
     """The module's LLVM text after the pipeline, before instruction selection."""
     return str(_compiled(text, target_for(cpu, triple), opt)[1])
@@ -198,4 +230,6 @@ def undefined_symbols(obj: bytes) -> list[str]:
     LLVM turns some operations, and any unknown ``llvm.*`` name, into calls of library functions without
     saying so; this list is where they show.
     """
-    return sorted({s.name for s in read_object(obj).symbols if s.section == SHN_UNDEF and s.name})
+    return sorted(
+        {s.name for s in read_object(obj).symbols if s.section == SHN_UNDEF and s.name}
+    )
