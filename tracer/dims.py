@@ -1,12 +1,12 @@
 """Sizes that stay symbolic: `Dim` is an int that remembers how it was computed.
 
-Where a program is recorded, `x.shape[0]` of a dynamic axis is a `Dim`. It has the value the axis has in that run,
-and arithmetic on it keeps the formula (`expr.py`), so `x.reshape(batch, seq*64)` records `seq*64` and not a number.
+Where a program is recorded, `x.shape[0]` of a dynamic axis is a `Dim`. Its value is the one of that run, and
+arithmetic keeps the formula (`expr.py`), so `x.reshape(batch, seq*64)` records `seq*64` and not a number.
 
-What cannot stay symbolic is written down in the active `SizeLog`: a *guard* is a comparison whose outcome is not
-the same for all sizes in range, a *pin* a place where a size became a plain number. The tracer records again at
-other sizes and, where the graphs differ, names the guard or the pin. Outside a recording two sizes are equal only
-if their formulas are.
+What cannot stay symbolic is written down in the active `SizeLog`: a *guard* is a comparison whose outcome is
+not the same for all sizes in range, a *pin* a place where a size became a plain number. The tracer records
+again at other sizes and, where the graphs differ, names the guard or the pin. Outside a recording two sizes
+are equal only if their formulas are.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from typing import Any
 
 import numpy as np
 
+from ..eager.ops.types import DTYPES
 from . import expr
 from .expr import Expr, Range
 from .source import called_by_user, user_line
 
 #: Words that mean something else in a graph's text.
 RESERVED = frozenset(
-    "True False None inf nan max min complex graph dims bool uint8 int8 int16 int32 int64 float16 bfloat16 "
-    "float32 float64 complex64 complex128".split()
+    {"True", "False", "None", "inf", "nan", "max", "min", "complex", "graph", "in", "for", *DTYPES}
 )
 
 
 @dataclass(frozen=True)
 class Guard:
-    """A comparison of sizes whose outcome depends on them. `user`: written in user code, not inside tapecast."""
+    """A comparison whose outcome depends on the sizes. `user`: it stands in user code, not in tapecast."""
 
     op: str  # eq ne lt le gt ge
     left: Expr
@@ -269,7 +269,7 @@ def _power(base: int, exponent: int) -> int:
 
 
 def _binary(op: str, a: Any, b: Any) -> Any:
-    """`a op b` where at least one is a Dim; NotImplemented where the other is no integer, a pin where it is a float."""
+    """`a op b` where one is a Dim; NotImplemented where the other is no integer, and a pin for a float."""
     if not (_is_integer(a) and _is_integer(b)):
         size, other = (a, b) if isinstance(a, Dim) else (b, a)
         if isinstance(other, (float, complex, np.floating)):
@@ -322,7 +322,7 @@ def _certain(op: str, difference: Expr, ranges: Mapping[str, Range]) -> bool | N
     return None
 
 
-# ---- working with sizes ---------------------------------------------------------------------------------------
+# ---- working with sizes ----------------------------------------------------------------------------------
 
 
 def expr_of(n: int) -> Expr:
@@ -410,7 +410,7 @@ def dims_in(attr: Any) -> Iterator[Dim]:
             yield from dims_in(a)
 
 
-# ---- text -----------------------------------------------------------------------------------------------------
+# ---- text ------------------------------------------------------------------------------------------------
 
 _AST_OPS: dict[type[ast.operator], Callable[[Expr, Expr], Expr]] = {
     ast.Add: expr.add,
@@ -422,7 +422,10 @@ _AST_OPS: dict[type[ast.operator], Callable[[Expr, Expr], Expr]] = {
 
 
 def parse_expr(source: str) -> Expr:
-    """`(h+1)//2` as a canonical expression. ValueError for anything but integers, names and `+ - * // % max min`."""
+    """`(h+1)//2` as a canonical expression, from integers, names, `+ - * // %`, `max` and `min`.
+
+    ValueError for any other text.
+    """
     try:
         return expr_from_ast(ast.parse(source.strip(), mode="eval").body)
     except SyntaxError:

@@ -21,7 +21,7 @@ Poly = dict[Monomial, int]
 Range = tuple[int, int | None]  # smallest and largest value, both included; None: no upper bound
 
 
-# ---- building -------------------------------------------------------------------------------------------------
+# ---- building --------------------------------------------------------------------------------------------
 
 
 def dim(name: str) -> Expr:
@@ -44,7 +44,7 @@ def mul(a: Expr, b: Expr) -> Expr:
 
 @lru_cache(maxsize=65536)
 def floordiv(a: Expr, b: Expr) -> Expr:
-    """`a // b`, rounding down. ZeroDivisionError for a constant 0; a symbolic divisor is taken to be nonzero."""
+    """`a // b`, rounding down. ZeroDivisionError for a divisor of 0; a symbolic one is nonzero."""
     if isinstance(b, int) and b < 0:
         a, b = mul(a, -1), -b
     if isinstance(a, int) and isinstance(b, int):
@@ -76,7 +76,7 @@ def _extreme(op: str, a: Expr, b: Expr) -> Expr:
 BUILD = {"add": add, "mul": mul, "floordiv": floordiv, "mod": mod, "max": maximum, "min": minimum}
 
 
-# ---- polynomials ----------------------------------------------------------------------------------------------
+# ---- polynomials -----------------------------------------------------------------------------------------
 
 
 def _poly(e: Expr) -> Poly:
@@ -146,7 +146,7 @@ def _with_mods(p: Poly) -> Poly:
     return p
 
 
-# ---- division -------------------------------------------------------------------------------------------------
+# ---- division --------------------------------------------------------------------------------------------
 
 
 def _divided(p: Poly, c: int) -> Poly:
@@ -202,7 +202,7 @@ def _exact_part(p: Poly, d: Poly) -> tuple[Poly, Poly]:
         step = next((t for m, a in _ordered(rest) if (t := _term_quotient(m, a, lead, c))), None)
         if step is None:
             break
-        quotient, rest = _sum(quotient, step), _sum(rest, _product({(): -1}, _product(step, d)))
+        quotient, rest = (_sum(quotient, step), _sum(rest, _product({(): -1}, _product(step, d))))
     return (quotient, rest) if not rest or len(d) == 1 else ({}, p)
 
 
@@ -228,7 +228,7 @@ def _without(p: Poly, factor: Counter[Expr]) -> Poly:
     return {tuple(sorted((Counter(m) - factor).elements(), key=text)): c for m, c in p.items()}
 
 
-# ---- reading --------------------------------------------------------------------------------------------------
+# ---- reading ---------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=65536)

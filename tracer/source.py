@@ -39,5 +39,5 @@ def user_line() -> str:
 
 
 def called_by_user(depth: int = 1) -> bool:
-    """Whether the frame `depth` above the caller is user code: a comparison written there, not one of ours."""
+    """Whether the frame `depth` above the caller is user code, not tapecast's own."""
     return not is_internal(sys._getframe(depth + 1))
