@@ -162,6 +162,26 @@ class Function:
         self.branch(head)
         self.label(done)
 
+    def iterate(
+        self,
+        state: Sequence[Value],
+        going: Callable[..., Value],
+        step: Callable[..., Sequence[Value]],
+    ) -> tuple[Value, ...]:
+        """`while going(*state): state = step(*state)`; returns the last state."""
+        slots = [self.alloca(v.dtype, v.lanes) for v in state]
+
+        def write(values: Sequence[Value]) -> None:
+            for value, slot in zip(values, slots, strict=True):
+                self.store(value, slot)
+
+        def read() -> tuple[Value, ...]:
+            return tuple(self.load(slot, v.dtype, v.lanes) for v, slot in zip(state, slots, strict=True))
+
+        write(state)
+        self.while_loop(lambda: going(*read()), lambda: write(step(*read())))
+        return read()
+
     def when(self, cond: Value, body: Body, otherwise: Body | None = None) -> None:
         """`if cond: body() else: otherwise()`; what they compute leaves through memory (see `choose`)."""
         then, done = self.fresh("then"), self.fresh("done")
