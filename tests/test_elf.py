@@ -197,9 +197,7 @@ def run(path: Path, script: str) -> None:
         f"import ctypes, os, sys\nlib = ctypes.CDLL(sys.argv[1])\n{script}",
         str(path),
     ]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}"
 
 
@@ -207,9 +205,7 @@ def by_us(objects: Sequence[bytes], path: Path, **options: object) -> None:
     path.write_bytes(link(objects, **options).data)  # type: ignore[arg-type]
 
 
-needs_cc = pytest.mark.skipif(
-    shutil.which("cc") is None, reason="no cc to link or compile with"
-)
+needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="no cc to link or compile with")
 LINKERS = [
     pytest.param(by_us, id="ours"),
     pytest.param(link_system, id="system", marks=needs_cc),
@@ -217,18 +213,14 @@ LINKERS = [
 
 
 @pytest.mark.parametrize("linker", LINKERS)
-def test_code_and_data_of_one_object(
-    linker: Callable[..., None], tmp_path: Path
-) -> None:
+def test_code_and_data_of_one_object(linker: Callable[..., None], tmp_path: Path) -> None:
     for opt in (0, 3):
         linker([object_code(ARITHMETIC, opt=opt)], tmp_path / f"{opt}.so")
         run(tmp_path / f"{opt}.so", ARITHMETIC_RESULTS)
 
 
 @pytest.mark.parametrize("linker", LINKERS)
-def test_blobs_are_read_where_they_are(
-    linker: Callable[..., None], tmp_path: Path
-) -> None:
+def test_blobs_are_read_where_they_are(linker: Callable[..., None], tmp_path: Path) -> None:
     blobs = {
         "weights": floats(*range(5000)),
         "bias": floats(0.5, 1.5, 2.5),
@@ -264,9 +256,7 @@ assert not hasattr(lib, "odd") and not hasattr(lib, "calls")
 
 
 @pytest.mark.parametrize("linker", LINKERS)
-def test_constructors_run_at_load_by_priority(
-    linker: Callable[..., None], tmp_path: Path
-) -> None:
+def test_constructors_run_at_load_by_priority(linker: Callable[..., None], tmp_path: Path) -> None:
     linker([object_code(CONSTRUCTORS)], tmp_path / "c.so")
     run(tmp_path / "c.so", 'assert ctypes.c_int32.in_dll(lib, "order").value == 123')
 
@@ -287,9 +277,7 @@ define internal void @bye() {
 
 @pytest.mark.parametrize("linker", LINKERS)
 @pytest.mark.parametrize("nodelete", [False, True])
-def test_nodelete_keeps_the_library(
-    linker: Callable[..., None], nodelete: bool, tmp_path: Path
-) -> None:
+def test_nodelete_keeps_the_library(linker: Callable[..., None], nodelete: bool, tmp_path: Path) -> None:
     linker([object_code(ANSWER)], tmp_path / "kept.so", nodelete=nodelete)
     run(
         tmp_path / "kept.so",
@@ -323,17 +311,11 @@ def test_image_says_where_things_are() -> None:
     blobs = {"weights": floats(*range(1000)), "bias": b"\1\2\3", "direct": b""}
     image = link([object_code(WEIGHTS)], blobs=blobs)
     assert set(image.symbols) == {"weight", "biased", "place"}
-    assert (
-        image.blob_offset == image.blob_offsets["weights"]
-        and image.blob_offset % 4096 == 0
-    )
+    assert image.blob_offset == image.blob_offsets["weights"] and image.blob_offset % 4096 == 0
     for name, blob in blobs.items():
         at = image.blob_offsets[name]
         assert image.data[at : at + len(blob)] == blob and at % 64 == 0
-    assert (
-        link([object_code(ANSWER)]).blob_offset == 0
-        and link([object_code(ANSWER)]).blob_offsets == {}
-    )
+    assert link([object_code(ANSWER)]).blob_offset == 0 and link([object_code(ANSWER)]).blob_offsets == {}
 
 
 @pytest.mark.parametrize("slack", [0, 512, 100_000])
@@ -361,9 +343,7 @@ def test_blobs_may_be_any_buffer() -> None:
 def test_same_input_gives_same_bytes() -> None:
     objects = [object_code(ARITHMETIC), object_code(WEIGHTS)]
     again = [object_code(ARITHMETIC), object_code(WEIGHTS)]
-    assert link(objects, blobs=THREE_BLOBS, soname="a.so") == link(
-        again, blobs=THREE_BLOBS, soname="a.so"
-    )
+    assert link(objects, blobs=THREE_BLOBS, soname="a.so") == link(again, blobs=THREE_BLOBS, soname="a.so")
 
 
 @pytest.mark.parametrize("target", ["x86-64-v2", "aarch64"])
@@ -372,9 +352,7 @@ def test_readelf_and_nm_find_nothing_wrong(target: str, tmp_path: Path) -> None:
     path = tmp_path / "r.so"
     objects = [object_code(m, target) for m in (ARITHMETIC, WEIGHTS, CONSTRUCTORS)]
     by_us(objects, path, blobs=THREE_BLOBS, soname="libr.so.1", nodelete=True)
-    read = subprocess.run(
-        ["readelf", "-aW", path], capture_output=True, text=True, check=True
-    )
+    read = subprocess.run(["readelf", "-aW", path], capture_output=True, text=True, check=True)
     assert read.stderr == "" and "arning" not in read.stdout
     for text in (
         "[libc.so.6]",
@@ -384,9 +362,7 @@ def test_readelf_and_nm_find_nothing_wrong(target: str, tmp_path: Path) -> None:
         "INIT_ARRAY",
     ):
         assert text in read.stdout, text
-    names = subprocess.run(
-        ["nm", "-D", path], capture_output=True, text=True, check=True
-    )
+    names = subprocess.run(["nm", "-D", path], capture_output=True, text=True, check=True)
     assert names.stderr == ""
     kinds = {line.split()[-1]: line.split()[-2] for line in names.stdout.splitlines()}
     assert kinds["apply"] == "T" and kinds["visible"] == "D" and kinds["getpid"] == "U"
@@ -468,13 +444,9 @@ def test_aarch64_library_runs(opt: int, tmp_path: Path) -> None:
     modules = (ARITHMETIC, WEIGHTS, EVEN, ODD, CONSTRUCTORS)
     objects = [object_code(m, "aarch64", opt=opt) for m in modules]
     (tmp_path / "libours.so").write_bytes(link(objects, blobs=THREE_BLOBS).data)
-    program = link(
-        [object_code(START, "aarch64", opt=opt)], needed=("libours.so", "libc.so.6")
-    )
+    program = link([object_code(START, "aarch64", opt=opt)], needed=("libours.so", "libc.so.6"))
     data = bytearray(program.data)
-    struct.pack_into(
-        "<Q", data, 24, program.symbols["start"]
-    )  # an entry point makes it a program
+    struct.pack_into("<Q", data, 24, program.symbols["start"])  # an entry point makes it a program
     (tmp_path / "program").write_bytes(data)
     folders = f"{tmp_path}:{AARCH64_LOADER.parent}"
     command = [
@@ -484,9 +456,7 @@ def test_aarch64_library_runs(opt: int, tmp_path: Path) -> None:
         folders,
         tmp_path / "program",
     ]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -515,10 +485,7 @@ define i32 @outer(i32 %x) {
     assert words(image.data, target, 4) == (17, 18, 19, 20)
     code = words(image.data, image.symbols["outer"], 8)
     i, branch = next((i, w) for i, w in enumerate(code) if w >> 26 == 0b100101)
-    assert (
-        image.symbols["outer"] + 4 * (i + signed(branch & 0x3FFFFFF, 26))
-        == image.symbols["inner"]
-    )
+    assert image.symbols["outer"] + 4 * (i + signed(branch & 0x3FFFFFF, 26)) == image.symbols["inner"]
 
 
 def signed(field: int, bits: int) -> int:
@@ -529,9 +496,7 @@ def words(data: bytes, address: int, count: int) -> tuple[int, ...]:
     """32-bit words at an address, through the program headers."""
     (number,) = struct.unpack_from("<H", data, 56)
     for i in range(number):
-        kind, _, offset, start, _, size = struct.unpack_from(
-            "<IIQQQQ", data, 64 + 56 * i
-        )
+        kind, _, offset, start, _, size = struct.unpack_from("<IIQQQQ", data, 64 + 56 * i)
         if kind == 1 and start <= address < start + size:
             return struct.unpack_from(f"<{count}I", data, offset + address - start)
     raise AssertionError(f"{address:#x} is not loaded")
@@ -574,22 +539,16 @@ def test_hidden_symbol_that_nobody_defines() -> None:
 
 
 def test_symbol_defined_twice() -> None:
-    with pytest.raises(
-        LinkError, match="'answer' is defined twice, in objects 0 and 1"
-    ):
+    with pytest.raises(LinkError, match="'answer' is defined twice, in objects 0 and 1"):
         link([object_code(ANSWER), object_code(ANSWER)])
-    with pytest.raises(
-        LinkError, match="'answer' is both a blob and defined in object 0"
-    ):
+    with pytest.raises(LinkError, match="'answer' is both a blob and defined in object 0"):
         link([object_code(ANSWER)], blobs={"answer": b"42"})
 
 
 def test_weak_definition_gives_way(tmp_path: Path) -> None:
     weak = "define weak i32 @answer() {\n  ret i32 1\n}\n"
     caller = "declare i32 @answer()\ndefine i32 @ask() {\n  %r = call i32 @answer()\n  ret i32 %r\n}\n"
-    for i, first in enumerate(
-        ([weak, ANSWER], [ANSWER, weak], [weak, weak.replace("1", "7")])
-    ):
+    for i, first in enumerate(([weak, ANSWER], [ANSWER, weak], [weak, weak.replace("1", "7")])):
         by_us([object_code(m) for m in (*first, caller)], tmp_path / f"{i}.so")
         run(
             tmp_path / f"{i}.so",
@@ -640,9 +599,7 @@ def test_no_objects_and_mixed_machines() -> None:
 
 
 def test_thread_local_data_is_refused() -> None:
-    module = (
-        "@t = internal thread_local global i32 1\ndefine ptr @f() {\n  ret ptr @t\n}\n"
-    )
+    module = "@t = internal thread_local global i32 1\ndefine ptr @f() {\n  ret ptr @t\n}\n"
     with pytest.raises(LinkError, match="thread-local"):
         link([object_code(module)])
 

@@ -42,6 +42,36 @@ entry:
   ret void
 }
 
+; regions of 2 and of 3 tasks in turn, so that a claim of the wrong region shows
+define void @alternate(ptr %ctx, i64 %times) {
+entry:
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %more, %next ]
+  call void @rt_parallel(ptr @count, ptr %ctx, i64 2)
+  call void @rt_parallel(ptr @count, ptr %ctx, i64 3)
+  %more = add i64 %k, 1
+  %end = icmp eq i64 %more, %times
+  br i1 %end, label %out, label %next
+out:
+  ret void
+}
+
+; make the workers and stop them at once
+define void @restart(ptr %ctx, i64 %times) {
+entry:
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %more, %next ]
+  call void @rt_parallel(ptr @count, ptr %ctx, i64 2)
+  call void @rt_stop()
+  %more = add i64 %k, 1
+  %end = icmp eq i64 %more, %times
+  br i1 %end, label %out, label %next
+out:
+  ret void
+}
+
 define void @regions(ptr %fn, ptr %ctx, i64 %n, i64 %times) {
 entry:
   br label %next
@@ -62,7 +92,8 @@ import ctypes, os, signal, sys, threading, time
 lib = ctypes.CDLL(sys.argv[1])
 word, pointer = ctypes.c_int64, ctypes.c_void_p
 lib.regions.argtypes = [pointer, pointer, word, word]
-lib.regions.restype = None
+lib.alternate.argtypes = lib.restart.argtypes = [pointer, word]
+lib.regions.restype = lib.alternate.restype = lib.restart.restype = None
 spin = ctypes.c_int32.in_dll(lib, "rt_spin")
 name = lambda f: ctypes.cast(f, pointer)
 
@@ -93,9 +124,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(library: Path, script: str) -> None:
     """Run a script after the prelude in a new process; a crash or a hang there is a failure of the test."""
     command = [sys.executable, "-c", PRELUDE + script, str(library)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}"
 
 
@@ -122,6 +151,42 @@ for n in range(2, 200):
 for _ in range(20):
     time.sleep(0.001)
     assert run(8, 5) == [5] * 8
+""",
+    )
+
+
+def test_regions_do_not_run_tasks_of_each_other(library: Path) -> None:
+    run(
+        library,
+        """
+counts = (word * 3)()
+for n in (2, 3):
+    lib.rt_threads(n)
+    lib.alternate(counts, word(50_000))
+assert list(counts) == [200_000, 200_000, 100_000]
+""",
+    )
+
+
+def test_tasks_run_side_by_side_and_sleepers_are_woken(library: Path) -> None:
+    """Two tasks meet, so a worker runs one; the caller's ends first, so the caller has to be woken."""
+    run(
+        library,
+        """
+spin.value = 0
+lib.rt_threads(2)
+meeting, done = threading.Barrier(2), []
+
+@ctypes.CFUNCTYPE(None, pointer, word)
+def task(context, i):
+    meeting.wait(10)
+    time.sleep(0 if threading.get_native_id() == os.getpid() else 0.005)
+    done.append(i)
+
+for n in range(1, 11):
+    lib.regions(task, None, 2, 1)
+    assert sorted(done) == [0] * n + [1] * n
+    time.sleep(0.002)
 """,
     )
 
@@ -228,6 +293,18 @@ lib.rt_stop()
     )
 
 
+def test_stop_of_workers_that_have_hardly_begun(library: Path) -> None:
+    run(
+        library,
+        """
+lib.rt_threads(4)
+counts = (word * 2)()
+lib.restart(counts, word(500))
+assert list(counts) == [500, 500] and threads_are(1)
+""",
+    )
+
+
 def test_stop_while_another_thread_is_in_a_region(library: Path) -> None:
     run(
         library,
@@ -313,7 +390,8 @@ def test_workers_take_no_signals(library: Path) -> None:
         library,
         """
 lib.rt_threads(3)
-run(8)
+meeting = threading.Barrier(3)                                  # a thread's mask is not its own until it runs
+lib.regions(ctypes.CFUNCTYPE(None, pointer, word)(lambda context, i: meeting.wait(10)), None, 3, 1)
 for thread in os.listdir("/proc/self/task"):
     if int(thread) != os.getpid():
         status = open(f"/proc/self/task/{thread}/status").read()
@@ -324,9 +402,7 @@ assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()    # and the caller
     )
 
 
-@pytest.mark.parametrize(
-    ("arch", "target"), [("x86_64", "x86-64-v2"), ("aarch64", "aarch64")]
-)
+@pytest.mark.parametrize(("arch", "target"), [("x86_64", "x86-64-v2"), ("aarch64", "aarch64")])
 def test_needs_only_what_it_says(arch: str, target: str) -> None:
     assert undefined_symbols(object_code(pool_text(arch), target)) == sorted(EXTERNALS)
 
@@ -394,9 +470,7 @@ def test_aarch64_pool_runs(tmp_path: Path) -> None:
     module = pool_text("aarch64", linkage="internal") + TASKS + START
     program = link([object_code(module, "aarch64")])
     data = bytearray(program.data)
-    struct.pack_into(
-        "<Q", data, 24, program.symbols["start"]
-    )  # an entry point makes it a program
+    struct.pack_into("<Q", data, 24, program.symbols["start"])  # an entry point makes it a program
     (tmp_path / "program").write_bytes(data)
     command = [
         "qemu-aarch64",
@@ -405,7 +479,5 @@ def test_aarch64_pool_runs(tmp_path: Path) -> None:
         AARCH64_LOADER,
         tmp_path / "program",
     ]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")

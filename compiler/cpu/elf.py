@@ -103,9 +103,7 @@ def link(
         data=b"".join(_pieces(plan, layout)),
         blob_offset=layout.spots[".blobs"].offset if views else 0,
         blob_offsets={name: spot.offset for name, spot in layout.blobs.items()},
-        symbols={
-            name: layout.address(place) for name, place in program.exports.items()
-        },
+        symbols={name: layout.address(place) for name, place in program.exports.items()},
     )
 
 
@@ -170,9 +168,7 @@ def _meaning(fixup: Fixup, plan: Plan, layout: Layout) -> tuple[Patch, int]:
     if fixup.type in machine.via_got:
         return machine.via_got[fixup.type], _slot(target, plan, layout)
     if fixup.type in machine.calls and external:
-        return machine.calls[fixup.type], layout.spots[
-            ".plt"
-        ].address + STUB_SIZE * plan.stubs[str(target)]
+        return machine.calls[fixup.type], layout.spots[".plt"].address + STUB_SIZE * plan.stubs[str(target)]
     if external:
         raise LinkError(
             f"{target!r} is outside the library but its address is taken as if it were inside "
@@ -180,9 +176,7 @@ def _meaning(fixup: Fixup, plan: Plan, layout: Layout) -> tuple[Patch, int]:
         )
     patch = machine.calls.get(fixup.type) or machine.direct.get(fixup.type)
     if patch is None:
-        section = (
-            plan.program.objects[fixup.place.object].sections[fixup.place.section].name
-        )
+        section = plan.program.objects[fixup.place.object].sections[fixup.place.section].name
         raise LinkError(
             f"unknown {machine.name} relocation {fixup.type} in {section} of object {fixup.place.object}"
         )
@@ -195,10 +189,7 @@ def _relocation_table(plan: Plan, layout: Layout) -> bytes:
         plan.program.machine,
         {name: i for i, name in enumerate(plan.names)},
     )
-    rows = [
-        (_slot(target, plan, layout), machine.glob_dat, target, 0)
-        for target in plan.got
-    ]
+    rows = [(_slot(target, plan, layout), machine.glob_dat, target, 0) for target in plan.got]
     for fixup in plan.absolute:
         _check_writable(fixup, plan)
         rows.append(
@@ -230,25 +221,17 @@ def _check_writable(fixup: Fixup, plan: Plan) -> None:
 def _symbol_table(plan: Plan, layout: Layout) -> bytes:
     rows = [(0, 0, 0, 0, 0, 0)]
     for name, weak in plan.program.externals.items():
-        rows.append(
-            (plan.strings[name], (STB_WEAK if weak else STB_GLOBAL) << 4, 0, 0, 0, 0)
-        )
+        rows.append((plan.strings[name], (STB_WEAK if weak else STB_GLOBAL) << 4, 0, 0, 0, 0))
     for name, place in plan.program.exports.items():
         symbol = plan.program.symbol(name)
         section = _section_number(layout, (place.object, place.section))
         info = STB_GLOBAL << 4 | symbol.type
-        rows.append(
-            (plan.strings[name], info, 0, section, layout.address(place), symbol.size)
-        )
+        rows.append((plan.strings[name], info, 0, section, layout.address(place), symbol.size))
     return b"".join(SYMBOL.pack(*row) for row in rows)
 
 
 def _section_number(layout: Layout, key: tuple[int, int]) -> int:
-    return next(
-        i
-        for i, output in enumerate(layout.outputs.values(), 1)
-        if key in output.members
-    )
+    return next(i for i, output in enumerate(layout.outputs.values(), 1) if key in output.members)
 
 
 def _hash_table(names: Sequence[str]) -> bytes:
@@ -258,9 +241,7 @@ def _hash_table(names: Sequence[str]) -> bytes:
     for i, name in enumerate(names[1:], 1):
         bucket = _hash(name) % count
         buckets[bucket], chains[i] = i, buckets[bucket]
-    return struct.pack(
-        f"<{2 + count + len(names)}I", count, len(names), *buckets, *chains
-    )
+    return struct.pack(f"<{2 + count + len(names)}I", count, len(names), *buckets, *chains)
 
 
 def _hash(name: str) -> int:
@@ -274,9 +255,7 @@ def _hash(name: str) -> int:
 
 def _dynamic_table(plan: Plan, layout: Layout) -> bytes:
     return b"".join(
-        DYNAMIC.pack(
-            tag, layout.spots[value].address if isinstance(value, str) else value
-        )
+        DYNAMIC.pack(tag, layout.spots[value].address if isinstance(value, str) else value)
         for tag, value in dynamic_entries(plan, layout.outputs)
     )
 
@@ -305,17 +284,13 @@ def _write_headers(image: bytearray, plan: Plan, layout: Layout) -> None:
         0,
         *sizes,
     )
-    for i, (kind, flags, (offset, address), file_size, memory_size, align) in enumerate(
-        layout.segments
-    ):
+    for i, (kind, flags, (offset, address), file_size, memory_size, align) in enumerate(layout.segments):
         row = kind, flags, offset, address, address, file_size, memory_size, align
         PROGRAM_HEADER.pack_into(image, HEADER.size + PROGRAM_HEADER.size * i, *row)
 
 
 def _section_names(layout: Layout) -> bytes:
-    return b"".join(
-        name.encode() + b"\0" for name in ("", *layout.outputs, ".shstrtab")
-    )
+    return b"".join(name.encode() + b"\0" for name in ("", *layout.outputs, ".shstrtab"))
 
 
 def _section_headers_at(layout: Layout) -> int:
@@ -352,14 +327,10 @@ def _tail(layout: Layout) -> bytes:
             output.align,
             output.entry,
         )
-        return SECTION_HEADER.pack(
-            names.index(f"\0{output.name}\0".encode()) + 1, output.type, *place
-        )
+        return SECTION_HEADER.pack(names.index(f"\0{output.name}\0".encode()) + 1, output.type, *place)
 
     name = names.index(b"\0.shstrtab\0") + 1
-    last = SECTION_HEADER.pack(
-        name, SHT_STRTAB, 0, 0, layout.end, len(names), 0, 0, 1, 0
-    )
+    last = SECTION_HEADER.pack(name, SHT_STRTAB, 0, 0, layout.end, len(names), 0, 0, 1, 0)
     padding = bytes(_section_headers_at(layout) - layout.end - len(names))
     return b"".join(
         [
@@ -388,9 +359,7 @@ def link_system(
     fails.
     """
     if shutil.which(compiler) is None:
-        raise LinkError(
-            f"no {compiler!r} on PATH to link with: use link(), which needs no tools"
-        )
+        raise LinkError(f"no {compiler!r} on PATH to link with: use link(), which needs no tools")
     options = [
         "-shared",
         "-nostdlib",
@@ -408,9 +377,7 @@ def link_system(
         command = [compiler, *options, "-o", str(path), *map(str, inputs), *libraries]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise LinkError(
-            f"{compiler} failed with status {done.returncode}:\n{done.stderr.strip()}"
-        )
+        raise LinkError(f"{compiler} failed with status {done.returncode}:\n{done.stderr.strip()}")
 
 
 def _blob_sources(folder: Path, blobs: Mapping[str, bytes]) -> list[Path]:

@@ -114,9 +114,7 @@ class Plan:
     @property
     def absolute(self) -> list[Fixup]:
         """The fixups that hold a full address, and so wait for the loader."""
-        return [
-            f for f in self.program.fixups if f.type == self.program.machine.absolute
-        ]
+        return [f for f in self.program.fixups if f.type == self.program.machine.absolute]
 
     @property
     def loader_targets(self) -> list[Target]:
@@ -145,11 +143,7 @@ class Layout:
 
     def address(self, target: Target) -> int:
         """Of something in the library, blobs included."""
-        return (
-            self.blobs[target].address
-            if isinstance(target, str)
-            else self.spot(target).address
-        )
+        return self.blobs[target].address if isinstance(target, str) else self.spot(target).address
 
 
 def make_plan(
@@ -163,9 +157,7 @@ def make_plan(
     machine = program.machine
     called = {f.target for f in program.fixups if f.type in machine.calls}
     stubs = [name for name in program.externals if name in called]
-    slots = dict.fromkeys(
-        [*stubs, *(f.target for f in program.fixups if f.type in machine.via_got)]
-    )
+    slots = dict.fromkeys([*stubs, *(f.target for f in program.fixups if f.type in machine.via_got)])
     names = ["", *program.externals, *program.exports]
     texts = dict.fromkeys([*names, *needed, soname])
     starts, _, _ = _pack((text, len(text.encode()) + 1, 1) for text in texts)
@@ -189,25 +181,15 @@ def make_layout(plan: Plan, blob_slack: int) -> Layout:
     of the file may be mapped twice and no file space is lost to padding (64 KiB a group on aarch64).
     """
     page = plan.program.machine.page
-    blobs, blob_size, _ = _pack(
-        (name, len(view), BLOB_ALIGN) for name, view in plan.blobs.items()
-    )
+    blobs, blob_size, _ = _pack((name, len(view), BLOB_ALIGN) for name, view in plan.blobs.items())
     groups = [[o for o in group if o.size] for group in _groups(plan)]
     if blobs:
         # At least one byte: a segment of none is not mapped, and empty blobs have addresses too.
-        groups.append(
-            [Output(".blobs", SHT_PROGBITS, SHF_ALLOC, max(blob_size, 1), page)]
-        )
+        groups.append([Output(".blobs", SHT_PROGBITS, SHF_ALLOC, max(blob_size, 1), page)])
     groups = [group for group in groups if group]
-    spots, loads = _place(
-        groups, page, HEADER.size + PROGRAM_HEADER.size * (len(groups) + 3), blob_slack
-    )
+    spots, loads = _place(groups, page, HEADER.size + PROGRAM_HEADER.size * (len(groups) + 3), blob_slack)
     outputs = {o.name: o for group in groups for o in group}
-    sections = {
-        key: spots[o.name].plus(at)
-        for o in outputs.values()
-        for key, at in o.members.items()
-    }
+    sections = {key: spots[o.name].plus(at) for o in outputs.values() for key, at in o.members.items()}
     return Layout(
         outputs=outputs,
         spots=spots,
@@ -233,9 +215,7 @@ def _pack(items: Iterable[tuple[Key, int, int]]) -> tuple[dict[Key, int], int, i
 
 
 def _output_name(section: Section) -> str:
-    if section.type in (SHT_INIT_ARRAY, SHT_FINI_ARRAY) or section.name.startswith(
-        (".ctors", ".dtors")
-    ):
+    if section.type in (SHT_INIT_ARRAY, SHT_FINI_ARRAY) or section.name.startswith((".ctors", ".dtors")):
         initial = section.type == SHT_INIT_ARRAY or section.name.startswith(".ctors")
         return ".init_array" if initial else ".fini_array"
     if section.flags & SHF_EXECINSTR:
@@ -268,9 +248,7 @@ def _gathered(program: Program, name: str, kind: int, flags: int) -> Output:
     ]
     if kind in (SHT_INIT_ARRAY, SHT_FINI_ARRAY):
         inputs.sort(key=lambda item: _priority(item[1].name))
-    members, size, align = _pack(
-        (key, section.size, section.align) for key, section in inputs
-    )
+    members, size, align = _pack((key, section.size, section.align) for key, section in inputs)
     if align > program.machine.page:
         raise LinkError(
             f"{name} asks for an alignment of {align} bytes; a loader grants {program.machine.page}"
@@ -291,9 +269,7 @@ def _groups(plan: Plan) -> list[list[Output]]:
     tags = len(dynamic_entries(plan, {o.name: o for o in relro if o.size}))
     return [
         [
-            Output(
-                ".dynsym", SHT_DYNSYM, SHF_ALLOC, SYMBOL.size * count, entry=SYMBOL.size
-            ),
+            Output(".dynsym", SHT_DYNSYM, SHF_ALLOC, SYMBOL.size * count, entry=SYMBOL.size),
             Output(
                 ".hash",
                 SHT_HASH,
@@ -344,13 +320,9 @@ def hash_buckets(count: int) -> int:
     return max(1, count // 2)
 
 
-def dynamic_entries(
-    plan: Plan, outputs: Mapping[str, Output]
-) -> list[tuple[int, int | str]]:
+def dynamic_entries(plan: Plan, outputs: Mapping[str, Output]) -> list[tuple[int, int | str]]:
     """The dynamic table as (tag, value); a string stands for the address of that output section."""
-    entries: list[tuple[int, int | str]] = [
-        (DT_NEEDED, plan.strings[name]) for name in plan.needed
-    ]
+    entries: list[tuple[int, int | str]] = [(DT_NEEDED, plan.strings[name]) for name in plan.needed]
     if plan.soname:
         entries.append((DT_SONAME, plan.strings[plan.soname]))
     for name, tag, size in (
@@ -396,30 +368,18 @@ def _place_group(group: list[Output], at: Spot) -> dict[str, Spot]:
     spots = {}
     for output in group:
         spots[output.name] = at = at.plus(-at.address % output.align)
-        at = at.plus(
-            output.size
-        )  # zeros (.bss) take no file space, and are last in their group
+        at = at.plus(output.size)  # zeros (.bss) take no file space, and are last in their group
     return spots
 
 
-def _load(
-    group: list[Output], start: Spot, spots: Mapping[str, Spot], page: int
-) -> Segment:
+def _load(group: list[Output], start: Spot, spots: Mapping[str, Spot], page: int) -> Segment:
     last, spot = group[-1], spots[group[-1].name]
     end = spot.address + last.size
     if last.name == ".dynamic":
-        end = align_up(
-            end, page
-        )  # the loader protects whole pages, which must all be mapped
+        end = align_up(end, page)  # the loader protects whole pages, which must all be mapped
     file_end = spot.offset + (0 if last.type == SHT_NOBITS else last.size)
-    flags = (
-        PF_R
-        | (PF_W if last.flags & SHF_WRITE else 0)
-        | (PF_X if last.flags & SHF_EXECINSTR else 0)
-    )
-    return Segment(
-        PT_LOAD, flags, start, file_end - start.offset, end - start.address, page
-    )
+    flags = PF_R | (PF_W if last.flags & SHF_WRITE else 0) | (PF_X if last.flags & SHF_EXECINSTR else 0)
+    return Segment(PT_LOAD, flags, start, file_end - start.offset, end - start.address, page)
 
 
 def _special_segments(
@@ -427,11 +387,7 @@ def _special_segments(
 ) -> list[Segment]:
     """The dynamic table, the part read-only after relocation, and a stack that is not executable."""
     table, size = spots[".dynamic"], outputs[".dynamic"].size
-    relro = next(
-        s
-        for s in loads
-        if s.start.address <= table.address < s.start.address + s.memory_size
-    )
+    relro = next(s for s in loads if s.start.address <= table.address < s.start.address + s.memory_size)
     return [
         Segment(PT_DYNAMIC, PF_R | PF_W, table, size, size, 8),
         Segment(PT_GNU_RELRO, PF_R, relro.start, relro.file_size, relro.memory_size, 1),

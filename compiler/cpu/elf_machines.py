@@ -69,9 +69,7 @@ def _instruction(image: bytearray, offset: int, clear: int, insert: int) -> None
 
 def _adrp(image: bytearray, offset: int, place: int, target: int) -> None:
     pages = _signed((target >> 12) - (place >> 12), 21)
-    _instruction(
-        image, offset, 0x60FFFFE0, (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
-    )
+    _instruction(image, offset, 0x60FFFFE0, (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5)
 
 
 def _low12(scale: int) -> Patch:
@@ -93,9 +91,7 @@ def _branch26(image: bytearray, offset: int, place: int, target: int) -> None:
 
 def _aarch64_stub(image: bytearray, offset: int, place: int, target: int) -> None:
     # adrp x16, page; ldr x17, [x16, low]; br x17; nop.  x16 and x17 are the registers a call may destroy.
-    struct.pack_into(
-        "<4I", image, offset, 0x90000010, 0xF9400211, 0xD61F0220, 0xD503201F
-    )
+    struct.pack_into("<4I", image, offset, 0x90000010, 0xF9400211, 0xD61F0220, 0xD503201F)
     _adrp(image, offset, place, target)
     _low12(3)(image, offset + 4, place + 4, target)
 

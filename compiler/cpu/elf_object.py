@@ -100,24 +100,16 @@ def read_object(data: bytes) -> ObjectFile:
 
 def _read(data: bytes) -> ObjectFile:
     if data[:7] != MAGIC:
-        raise LinkError(
-            f"not a little-endian ELF64 object: it begins with {data[:7]!r}"
-        )
-    _, kind, machine, _, _, _, at, _, _, _, _, _, count, names = HEADER.unpack_from(
-        data
-    )
+        raise LinkError(f"not a little-endian ELF64 object: it begins with {data[:7]!r}")
+    _, kind, machine, _, _, _, at, _, _, _, _, _, count, names = HEADER.unpack_from(data)
     if kind != ET_REL:
-        raise LinkError(
-            f"not a relocatable object: its ELF type is {kind}, wanted {ET_REL}"
-        )
+        raise LinkError(f"not a relocatable object: its ELF type is {kind}, wanted {ET_REL}")
     if count == 0 or names == SHN_XINDEX:
         raise LinkError(
             "an object with no section table, or with more than 65,279 sections, is not supported"
         )
     sections = _read_sections(data, at, count, names)
-    return ObjectFile(
-        machine, sections, _read_symbols(sections), tuple(_read_relocations(sections))
-    )
+    return ObjectFile(machine, sections, _read_symbols(sections), tuple(_read_relocations(sections)))
 
 
 def _string(table: bytes, offset: int) -> str:
@@ -125,18 +117,9 @@ def _string(table: bytes, offset: int) -> str:
 
 
 def _read_sections(data: bytes, at: int, count: int, names: int) -> tuple[Section, ...]:
-    headers = [
-        SECTION_HEADER.unpack_from(data, at + SECTION_HEADER.size * i)
-        for i in range(count)
-    ]
-    contents = [
-        b"" if h[1] == SHT_NOBITS else data[h[4] : h[4] + h[5]] for h in headers
-    ]
-    if any(
-        len(c) != h[5]
-        for h, c in zip(headers, contents, strict=True)
-        if h[1] != SHT_NOBITS
-    ):
+    headers = [SECTION_HEADER.unpack_from(data, at + SECTION_HEADER.size * i) for i in range(count)]
+    contents = [b"" if h[1] == SHT_NOBITS else data[h[4] : h[4] + h[5]] for h in headers]
+    if any(len(c) != h[5] for h, c in zip(headers, contents, strict=True) if h[1] != SHT_NOBITS):
         raise ValueError("a section runs past its end")
     return tuple(
         Section(
@@ -161,9 +144,7 @@ def _read_symbols(sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
         return ()
     names = sections[table.link].data
     return tuple(
-        Symbol(
-            _string(names, name), info >> 4, info & 15, other & 3, section, value, size
-        )
+        Symbol(_string(names, name), info >> 4, info & 15, other & 3, section, value, size)
         for name, info, other, section, value, size in SYMBOL.iter_unpack(table.data)
     )
 

@@ -58,16 +58,10 @@ class Program(NamedTuple):
     def symbol(self, name: str) -> Symbol:
         """The definition of an exported name."""
         i = self.exports[name].object
-        return next(
-            s
-            for s in self.objects[i].symbols
-            if s.name == name and s.binding != STB_LOCAL
-        )
+        return next(s for s in self.objects[i].symbols if s.name == name and s.binding != STB_LOCAL)
 
 
-def resolve(
-    data: Sequence[bytes], blobs: Collection[str], allowed: Collection[str] | None
-) -> Program:
+def resolve(data: Sequence[bytes], blobs: Collection[str], allowed: Collection[str] | None) -> Program:
     """Read the objects and resolve their symbols: among each other, to blobs, to allowed externals."""
     if not data:
         raise LinkError("nothing to link: no objects were given")
@@ -78,15 +72,11 @@ def resolve(
     definitions = _definitions(objects, blobs)
     fixups = tuple(_fixups(objects, definitions))
     users = {
-        f.target: f.place
-        for f in reversed(fixups)
-        if isinstance(f.target, str) and f.target not in blobs
+        f.target: f.place for f in reversed(fixups) if isinstance(f.target, str) and f.target not in blobs
     }
     hidden = _hidden(objects)
     _check_externals(objects, users, hidden, allowed)
-    exports = {
-        name: place for name, place in sorted(definitions.items()) if name not in hidden
-    }
+    exports = {name: place for name, place in sorted(definitions.items()) if name not in hidden}
     return Program(
         machine,
         objects,
@@ -102,11 +92,7 @@ def is_kept(section: Section) -> bool:
     Unwind tables are not: nothing unwinds through generated code, and no loader finds them without a search
     table.
     """
-    return (
-        bool(section.flags & SHF_ALLOC)
-        and section.type != SHT_NOTE
-        and section.name != ".eh_frame"
-    )
+    return bool(section.flags & SHF_ALLOC) and section.type != SHT_NOTE and section.name != ".eh_frame"
 
 
 def _common_machine(objects: Sequence[ObjectFile]) -> Machine:
@@ -139,9 +125,7 @@ def _globals(objects: Sequence[ObjectFile]) -> Iterator[tuple[int, Symbol]]:
         yield from ((i, s) for s in obj.symbols if s.binding != STB_LOCAL)
 
 
-def _definitions(
-    objects: Sequence[ObjectFile], blobs: Collection[str]
-) -> dict[str, Place]:
+def _definitions(objects: Sequence[ObjectFile], blobs: Collection[str]) -> dict[str, Place]:
     """Where each global name is defined: by its one strong definition, else by the first weak one."""
     found: dict[str, tuple[Place, bool]] = {}
     for i, symbol in _globals(objects):
@@ -161,20 +145,14 @@ def _definitions(
 
 def _hidden(objects: Sequence[ObjectFile]) -> set[str]:
     """Names that stay inside: one hidden mention, in a definition or a reference, is enough (gABI ch. 4)."""
-    return {
-        s.name
-        for _, s in _globals(objects)
-        if s.visibility in (STV_HIDDEN, STV_INTERNAL)
-    }
+    return {s.name for _, s in _globals(objects) if s.visibility in (STV_HIDDEN, STV_INTERNAL)}
 
 
 def _is_weak(objects: Sequence[ObjectFile], name: str) -> bool:
     return all(s.binding == STB_WEAK for _, s in _globals(objects) if s.name == name)
 
 
-def _fixups(
-    objects: Sequence[ObjectFile], definitions: Mapping[str, Place]
-) -> Iterator[Fixup]:
+def _fixups(objects: Sequence[ObjectFile], definitions: Mapping[str, Place]) -> Iterator[Fixup]:
     for i, obj in enumerate(objects):
         for section, offset, kind, number, addend in obj.relocations:
             if is_kept(obj.sections[section]):
@@ -196,9 +174,7 @@ def _function_at(objects: Sequence[ObjectFile], place: Place) -> str:
     """The function or data that covers a place, for error messages."""
     obj = objects[place.object]
     covers = (
-        s.name
-        for s in obj.symbols
-        if s.section == place.section and 0 <= place.offset - s.value < s.size
+        s.name for s in obj.symbols if s.section == place.section and 0 <= place.offset - s.value < s.size
     )
     return next(covers, obj.sections[place.section].name)
 
@@ -210,14 +186,11 @@ def _check_externals(
     allowed: Collection[str] | None,
 ) -> None:
     where = {
-        name: f"{name!r} (used by {_function_at(objects, place)!r})"
-        for name, place in sorted(users.items())
+        name: f"{name!r} (used by {_function_at(objects, place)!r})" for name, place in sorted(users.items())
     }
     if lost := [text for name, text in where.items() if name in hidden]:
         raise LinkError(f"declared hidden but defined in no object: {', '.join(lost)}")
-    if allowed is not None and (
-        strange := [text for name, text in where.items() if name not in allowed]
-    ):
+    if allowed is not None and (strange := [text for name, text in where.items() if name not in allowed]):
         raise LinkError(
             f"undefined symbols outside the allowed list: {', '.join(strange)}.  Where the library runs "
             "there may be nothing else: emit code for the operation that LLVM turned into this call, "

@@ -71,9 +71,7 @@ def native_target() -> Target:
     _initialise()
     arch = platform.machine()
     if arch not in ("x86_64", "aarch64"):
-        raise CompileError(
-            f"no native target for machine {arch!r}: known are x86_64 and aarch64"
-        )
+        raise CompileError(f"no native target for machine {arch!r}: known are x86_64 and aarch64")
     return Target(
         f"{arch}-unknown-linux-gnu",
         llvm.get_host_cpu_name(),
@@ -114,9 +112,7 @@ def _machine(target: Target, opt: int) -> llvm.TargetMachine:
 def _excerpt(text: str, line: int, around: int = 2) -> str:
     lines = text.splitlines()
     shown = range(max(line - around, 1), min(line + around, len(lines)) + 1)
-    return "\n".join(
-        f"{'>' if n == line else ' '} {n:5d} | {lines[n - 1]}" for n in shown
-    )
+    return "\n".join(f"{'>' if n == line else ' '} {n:5d} | {lines[n - 1]}" for n in shown)
 
 
 def _line_of(text: str, message: str) -> int:
@@ -124,9 +120,7 @@ def _line_of(text: str, message: str) -> int:
     if position := re.search(r"<string>:(\d+):\d+:", message):
         return int(position[1])
     quoted = {line.strip() for line in message.splitlines()[1:]} - {""}
-    return next(
-        (n for n, line in enumerate(text.splitlines(), 1) if line.strip() in quoted), 0
-    )
+    return next((n for n, line in enumerate(text.splitlines(), 1) if line.strip() in quoted), 0)
 
 
 def _explained(text: str, error: RuntimeError) -> CompileError:
@@ -148,9 +142,7 @@ def _parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
 
 def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt: int) -> None:
     tuning = llvm.create_pipeline_tuning_options(speed_level=opt)
-    tuning.loop_vectorization = tuning.loop_interleaving = tuning.slp_vectorization = (
-        opt >= 2
-    )
+    tuning.loop_vectorization = tuning.loop_interleaving = tuning.slp_vectorization = opt >= 2
     tuning.loop_unrolling = opt >= 2
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
@@ -163,9 +155,7 @@ _INLINE_ASSEMBLY = re.compile(
 
 def _refuse_foreign_assembly(text: str, target: Target) -> None:
     # LLVM aborts the process where it meets assembly it has no parser for, and only the host's is present.
-    if target.arch == platform.machine() or not (
-        found := _INLINE_ASSEMBLY.search(text)
-    ):
+    if target.arch == platform.machine() or not (found := _INLINE_ASSEMBLY.search(text)):
         return
     line = text.count("\n", 0, found.start()) + 1
     raise CompileError(
@@ -174,9 +164,7 @@ def _refuse_foreign_assembly(text: str, target: Target) -> None:
     )
 
 
-def _compiled(
-    text: str, target: Target, opt: int
-) -> tuple[llvm.TargetMachine, llvm.ModuleRef]:
+def _compiled(text: str, target: Target, opt: int) -> tuple[llvm.TargetMachine, llvm.ModuleRef]:
     _refuse_foreign_assembly(text, target)
     machine = _machine(target, opt)
     module = _parsed(text, machine)
@@ -230,6 +218,4 @@ def undefined_symbols(obj: bytes) -> list[str]:
     LLVM turns some operations, and any unknown ``llvm.*`` name, into calls of library functions without
     saying so; this list is where they show.
     """
-    return sorted(
-        {s.name for s in read_object(obj).symbols if s.section == SHN_UNDEF and s.name}
-    )
+    return sorted({s.name for s in read_object(obj).symbols if s.section == SHN_UNDEF and s.name})

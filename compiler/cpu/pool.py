@@ -28,9 +28,7 @@ from typing import Literal
 Linkage = Literal["hidden", "internal", "default"]
 
 MAX_THREADS = 1024
-EXTERNALS = frozenset(
-    {"syscall", "getpid", "pthread_create", "pthread_join", "pthread_sigmask"}
-)
+EXTERNALS = frozenset({"syscall", "getpid", "pthread_create", "pthread_join", "pthread_sigmask"})
 """What the pool needs from libc, for the linker's list of allowed symbols."""
 
 _STATE = """\
@@ -457,9 +455,7 @@ _PARTS = (
 )
 
 
-def pool_text(
-    arch: str = "x86_64", *, prefix: str = "rt_", linkage: Linkage = "hidden"
-) -> str:
+def pool_text(arch: str = "x86_64", *, prefix: str = "rt_", linkage: Linkage = "hidden") -> str:
     """The pool as one module of LLVM text, with no triple.
 
     ``prefix`` begins every name it defines.  ``linkage`` is that of the four names above: ``"hidden"`` for
@@ -467,9 +463,7 @@ def pool_text(
     to export them.
     """
     if arch not in _ARCHITECTURES:
-        raise ValueError(
-            f"no thread pool for architecture {arch!r}: known are {', '.join(_ARCHITECTURES)}"
-        )
+        raise ValueError(f"no thread pool for architecture {arch!r}: known are {', '.join(_ARCHITECTURES)}")
     values = {
         **_ARCHITECTURES[arch],
         "max": str(MAX_THREADS),
