@@ -1,0 +1,126 @@
+"""From an optimised graph to a unit: kernels in canonical form, the buffer behind each name, the workspace plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..eager.ops.types import dtype_name
+from ..tracer.dims import expr_of, merge_ranges, size_text
+from ..tracer.graph import Graph, Node
+from . import loops
+from .layout import storage_orders
+from .library import Spec
+from .loops import Kernel
+from .lower import Place, lower_group
+from .memory import live_values, plan
+from .passes.fuse import Fusion, Group, fuse
+from .unit import Location, Step, Unit
+
+
+class Assembly:
+    """One graph on its way to a unit."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.fusion: Fusion = fuse(graph)
+        outputs = [self.fusion.stored(o) for o in graph.outputs]
+        self.places: dict[Node, Place] = {}
+        self.locations: dict[Node, Location] = {}
+        self.plan = plan(live_values(self.fusion, graph.outputs))
+        self.constants: list[Any] = []
+        self._place_all(outputs)
+
+    def _place_all(self, outputs: Sequence[Node]) -> None:
+        for k, n in enumerate(self.graph.inputs):
+            self._place(n, "in", Location("input", k))
+        for k, n in enumerate(outputs):
+            self._place(n, "out", Location("output", k))
+        orders = storage_orders(self.graph, self.fusion, outputs)
+        for g in self.fusion.groups:
+            if g.root not in self.places:
+                self._place(g.root, "temp", Location("temp", self.plan.offsets[g.root]), orders[g.root])
+        for n in self.graph.nodes:
+            if n.is_const and n.shape != ():
+                self._place(n, "weight", Location("constant", len(self.constants)))
+                self.constants.append(n.value)
+
+    def _place(self, n: Node, role: str, where: Location, order: tuple[int, ...] | None = None) -> None:
+        self.locations[n] = where
+        name = f"{'w' if role == 'weight' else role[0]}{len(self.places)}"
+        self.places[n] = Place(name, role, order or tuple(range(len(n.shape))))
+
+    def unit(self) -> Unit:
+        kernels: dict[str, Kernel] = {}
+        lines: dict[str, tuple[str, ...]] = {}
+        steps = []
+        known: dict[str, str] = {}
+        for g in self.fusion.groups:
+            kernel, where = self._kernel(g)
+            name = known.get(str(kernel))
+            if name is None:
+                name = known[str(kernel)] = f"{self.graph.name}_k{len(kernels)}_{label(g)}"
+                kernels[name] = kernel._replace(name=name)
+                lines[name] = ()
+            lines[name] = tuple(dict.fromkeys([*lines[name], *(n.line for n in g.nodes if n.line)]))
+            steps.append(Step(name, where))
+        inputs, outputs = self._specs()
+        ranges = merge_ranges(s for n in self.graph.inputs for s in n.shape)
+        return Unit(
+            self.graph.name, inputs, outputs, tuple(sorted(ranges)), tuple(steps), kernels, lines,
+            self.plan.total, self.plan.text, tuple(self.constants), self.graph.state,
+        )  # fmt: skip
+
+    def _kernel(self, g: Group) -> tuple[Kernel, dict[str, Location]]:
+        """The group's kernel with buffers called by position, so that equal kernels print alike."""
+        places = {n: self._seen(n) for n in (*g.inputs, g.root)}
+        kernel = lower_group(g, places, "kernel")
+        names = {b.name: f"{b.role[0]}{k}" for k, b in enumerate(kernel.buffers)}
+        origin = {place.name: n for n, place in places.items()}
+        where = {names[b.name]: self.locations[self.fusion.stored(origin[b.name])] for b in kernel.buffers}
+        return renamed(kernel, names), where
+
+    def _seen(self, n: Node) -> Place:
+        """The place of a value; an alias is the stored value's memory under its own shape."""
+        home = self.places[self.fusion.stored(n)]
+        if n in self.places:
+            return home
+        shape = "x".join(map(size_text, n.shape))
+        return Place(f"{home.name}.{shape}", home.role, tuple(range(len(n.shape))))
+
+    def _specs(self) -> tuple[tuple[Spec, ...], tuple[Spec, ...]]:
+        inputs = tuple(spec(n, n.name or f"input{k}") for k, n in enumerate(self.graph.inputs))
+        many = len(self.graph.outputs) > 1
+        outputs = tuple(spec(n, f"output{k}" if many else "output") for k, n in enumerate(self.graph.outputs))
+        return inputs, outputs
+
+
+def spec(n: Node, name: str) -> Spec:
+    def size(s: int) -> int | str:
+        return int(s) if isinstance(expr_of(s), int) else size_text(s)
+
+    return Spec(name, dtype_name(n.dtype), tuple(map(size, n.shape)))
+
+
+def label(g: Group) -> str:
+    """What a kernel does, in a word: its anchor and its root."""
+    words = [n.op.name for n in (g.anchor, g.root) if n is not None and n.op is not None]
+    return "_".join(dict.fromkeys(words))
+
+
+def renamed(kernel: Kernel, names: dict[str, str]) -> Kernel:
+    """The kernel with its buffers called otherwise."""
+
+    def load(e: loops.Expr) -> loops.Expr:
+        return e._replace(buffer=names.get(e.buffer, e.buffer)) if isinstance(e, loops.Load) else e
+
+    def place(s: loops.Stmt) -> loops.Stmt:
+        match s:
+            case loops.Store() | loops.Accumulate():
+                return s._replace(buffer=names.get(s.buffer, s.buffer))
+            case loops.For() | loops.If() | loops.Alloc():
+                return s._replace(body=tuple(map(place, s.body)))
+        return s
+
+    body: Any = tuple(place(s) for s in loops.map_body(kernel.body, load))
+    return kernel._replace(buffers=tuple(b._replace(name=names[b.name]) for b in kernel.buffers), body=body)

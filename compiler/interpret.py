@@ -1,0 +1,192 @@
+"""The slow, obvious meaning of the loop grammar: what every schedule and emitter is tested against.
+
+Iterations run one after the other in Python, each scalar as a numpy scalar of its dtype. An index out of bounds
+is an error here, so a kernel that passes reads and writes only its buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from ..eager.ops.types import DTYPES
+from .loops import (
+    Accumulate,
+    Alloc,
+    Body,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    For,
+    If,
+    Index,
+    Kernel,
+    Load,
+    Scalar,
+    Select,
+    Size,
+    Stmt,
+    Store,
+    Sync,
+)
+
+Function = Callable[..., Any]
+
+
+def _int_division(f: Function) -> Function:
+    """Division by zero gives zero, as in compiled code, where it must not trap."""
+
+    def divide(x: Any, y: Any) -> Any:
+        return x * 0 if np.issubdtype(type(y), np.integer) and y == 0 else f(x, y)
+
+    return divide
+
+
+def _shift(f: Function) -> Function:
+    """Shifts see the bits: a right shift brings in zeros whatever the sign."""
+
+    def shift(x: Any, n: Any) -> Any:
+        unsigned = np.dtype(f"u{x.dtype.itemsize}")
+        return f(x.view(unsigned), n.astype(unsigned)).view(x.dtype)
+
+    return shift
+
+
+SCALAR_FUNCTIONS: dict[str, Function] = {
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "div": lambda x, y: x / y,
+    "floordiv": _int_division(np.floor_divide),
+    "mod": _int_division(np.mod),
+    "neg": lambda x: -x,
+    "abs": np.abs,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "round": np.rint,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: (1 / np.sqrt(x)).astype(x.dtype),
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log1p": np.log1p,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "sigmoid": special.expit,
+    "erf": special.erf,
+    "pow": np.power,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "isnan": np.isnan,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_not": np.logical_not,
+    "bit_and": np.bitwise_and,
+    "bit_or": np.bitwise_or,
+    "bit_xor": np.bitwise_xor,
+    "shl": _shift(np.left_shift),
+    "shr": _shift(np.right_shift),
+}
+
+
+def interpret(
+    kernel: Kernel,
+    arrays: Mapping[str, np.ndarray[Any, Any]],
+    sizes: Mapping[str, int] | None = None,
+    kernels: Mapping[str, Kernel] | None = None,
+) -> None:
+    """Run `kernel` on dense arrays, one per buffer, writing its outputs in place.
+
+    `sizes` gives every dynamic size (`threads` defaults to 1); `kernels` holds those a `Call` names. An array may
+    have another shape than its buffer, as long as it has as many elements: the memory is what counts.
+    """
+    run = _Run({}, {"threads": 1, **(sizes or {})}, kernels or {})
+    for b in kernel.buffers:
+        shape = tuple(int(run.expr(n)) for n in b.shape)
+        if not arrays[b.name].flags.c_contiguous or arrays[b.name].size != np.prod(shape, dtype=int):
+            raise ValueError(f"{kernel.name}: buffer {b.name} wants a dense array of {list(shape)}")
+        run.arrays[b.name] = arrays[b.name].reshape(shape)
+    with np.errstate(all="ignore"):
+        run.body(kernel.body)
+
+
+class _Run:
+    """One run: the buffers, the sizes and the loop variables in force."""
+
+    def __init__(self, arrays: dict[str, Any], sizes: dict[str, int], kernels: Mapping[str, Kernel]) -> None:
+        self.arrays, self.sizes, self.kernels, self.vars = arrays, sizes, kernels, dict[str, int]()
+
+    def body(self, body: Body) -> None:
+        for s in body:
+            self.stmt(s)
+
+    def stmt(self, s: Stmt) -> None:
+        match s:
+            case For(var, extent, _, body):
+                for i in range(int(self.expr(extent))):
+                    self.vars[var] = i
+                    self.body(body)
+                self.vars.pop(var, None)
+            case Store(b, index, value):
+                self.arrays[b][self.place(b, index)] = self.expr(value)
+            case Accumulate(b, index, op, value):
+                at = self.place(b, index)
+                self.arrays[b][at] = SCALAR_FUNCTIONS[op](self.arrays[b][at], self.expr(value))
+            case Alloc(b, shape, dtype, _, body):
+                self.arrays[b] = _undefined(shape, dtype)
+                self.body(body)
+                del self.arrays[b]
+            case If(cond, body):
+                if self.expr(cond):
+                    self.body(body)
+            case Call(name, buffers):
+                called = self.kernels[name]
+                bound = {p.name: self.arrays[b] for p, b in zip(called.buffers, buffers, strict=True)}
+                _Run(bound, self.sizes, self.kernels).body(called.body)
+            case Sync():
+                raise NotImplementedError("interpret: a kernel with sync runs through the thread interpreter")
+
+    def place(self, b: str, index: tuple[Expr, ...]) -> tuple[int, ...]:
+        at = tuple(int(self.expr(i)) for i in index)
+        shape = self.arrays[b].shape
+        if len(at) != len(shape) or any(not 0 <= i < n for i, n in zip(at, shape, strict=True)):
+            raise IndexError(f"{b}[{', '.join(map(str, at))}] is outside {list(shape)} with {self.vars}")
+        return at
+
+    def expr(self, e: Expr) -> Any:
+        match e:
+            case Const(value, dtype):
+                return DTYPES[dtype].type(value)
+            case Index(var):
+                return np.int64(self.vars[var])
+            case Size(name):
+                return np.int64(self.sizes[name])
+            case Load(b, index):
+                return self.arrays[b][self.place(b, index)]
+            case Scalar(op, args, dtype):
+                return DTYPES[dtype].type(SCALAR_FUNCTIONS[op](*map(self.expr, args)))
+            case Select(cond, then, other):
+                return self.expr(then if self.expr(cond) else other)
+            case Cast(value, dtype):
+                return self.expr(value).astype(DTYPES[dtype])
+        raise TypeError(f"not a loop expression: {e!r}")
+
+
+def _undefined(shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
+    """Fresh storage that shows when it is read before it is written: nan, or all bits set."""
+    raw = np.full(shape, 0, DTYPES[dtype])
+    fill: Any = np.nan if raw.dtype.kind in "fV" else True if raw.dtype.kind == "b" else -1
+    raw[...] = np.array(fill).astype(raw.dtype)
+    return raw

@@ -1,0 +1,39 @@
+"""Schedules: how a canonical kernel is run. A schedule is a function Kernel -> Kernel of the same meaning.
+
+`contract.py` tiles sums of products for registers, `stream.py` does everything else on the CPU; `gpu.py` maps
+kernels to grid and block. `steps.py` has the steps they are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..loops import Kernel
+from .contract import Pack, match, schedule_contraction
+from .machine import MACHINES, PANEL, Machine
+from .stream import schedule_stream
+
+__all__ = ["MACHINES", "PANEL", "Machine", "Pack", "schedule_all", "schedule_cpu"]
+
+
+def schedule_cpu(kernel: Kernel, machine: Machine) -> tuple[Kernel, tuple[Pack, ...]]:
+    """The CPU schedule of a canonical kernel, and the weights it wants packed at build time."""
+    contraction = match(kernel)
+    if contraction is not None:
+        return schedule_contraction(kernel, contraction, machine)
+    return schedule_stream(kernel, machine), ()
+
+
+Scheduled = dict[str, dict[str, Kernel]]
+Packs = dict[str, tuple[Pack, ...]]
+
+
+def schedule_all(kernels: Mapping[str, Kernel], levels: Sequence[str]) -> tuple[Scheduled, Packs]:
+    """`[level][kernel]`: every kernel as each level runs it; and by kernel the weights to pack, the same for all."""
+    scheduled: Scheduled = {}
+    packs: Packs = {}
+    for level in levels:
+        scheduled[level] = {}
+        for name, kernel in kernels.items():
+            scheduled[level][name], packs[name] = schedule_cpu(kernel, MACHINES[level])
+    return scheduled, packs

@@ -1,0 +1,356 @@
+"""The schedule of sums of products: one register tile for matrix products, convolutions and matrix-vector.
+
+    cells = rows outside × groups of columns × strips of rows, cut in equal parts for the threads
+      tile: acc[P rows][C vectors] in registers
+        serial k, unrolled by 4, in sums of 128 terms:
+          acc[p][c] += a[p, k] (broadcast, read in place) * w[panel c][k] (one vector, packed)
+        store epilogue(acc[p][c]), the last column masked
+
+Constant operands are packed at build time in panels of 16 columns `[N/16][K…][16]`, zero-padded, which every
+vector width reads. Sizes, orders and the reasons for them are in docs/design/register_tile.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .. import loops
+from ..affine import stride
+from ..loops import (
+    Accumulate,
+    Alloc,
+    Body,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    If,
+    Index,
+    Kernel,
+    Load,
+    Scalar,
+    Size,
+    Stmt,
+    Store,
+    add,
+    const,
+    floordiv,
+    less,
+    minimum,
+    mod,
+    mul,
+    statements,
+    sub,
+    substitute,
+)
+from .machine import GRAIN, PANEL, Machine
+from .steps import chunk, flatten, interleave, jam, parallel, unroll, unwrap
+
+#: Terms of one running sum; longer sums are sums of these (docs/design/register_tile.md, "Rounding").
+SUM_LENGTH = 128
+
+ROWS = 6
+
+
+class Pack(NamedTuple):
+    """A weight rewritten at build time: `packed[panel, k…, lane] = source[index(j = 16*panel + lane, k…)]`."""
+
+    source: str
+    packed: str
+    index: tuple[Expr, ...]
+    column: str
+    columns: int
+    sums: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """The parts of a canonical kernel `… for row: for column: acc = sum of a * w; out = epilogue(acc)`."""
+
+    outer: tuple[For, ...]
+    row: For | None
+    column: For
+    head: Body
+    sums: tuple[For, ...]
+    term: Accumulate
+    tail: Body
+    broadcast: Load
+    vector: Load
+    acc: Alloc
+
+
+def match(kernel: Kernel) -> Contraction | None:
+    """The contraction in a canonical kernel, or None when it is not one this schedule covers."""
+    nest, body = unwrap(kernel.body)
+    buffers = {b.name: b for b in kernel.buffers}
+    if not nest or len(body) != 1 or not isinstance(body[0], Alloc):
+        return None
+    acc = body[0]
+    at = next((i for i, s in enumerate(acc.body) if isinstance(s, For)), None)
+    if at is None or any(isinstance(s, (For, Alloc)) for s in acc.body[:at]):
+        return None
+    if any(isinstance(s, For) for s in statements(acc.body[at + 1 :])):
+        return None
+    sums, inner = _chain(acc.body[at])
+    operands = _operands(inner, acc.buffer, buffers, nest[-1].var)
+    if operands is None or not isinstance(nest[-1].extent, Const):
+        return None
+    broadcast, vector = operands
+    row = nest[-2] if len(nest) > 1 and stride(vector, buffers, nest[-2].var) == const(0) else None
+    outer = tuple(nest[:-1] if row is None else nest[:-2])
+    return Contraction(
+        outer,
+        row,
+        nest[-1],
+        acc.body[:at],
+        sums,
+        inner,
+        acc.body[at + 1 :],
+        broadcast,
+        vector,
+        acc,  # type: ignore[arg-type]
+    )
+
+
+def _chain(s: Stmt) -> tuple[tuple[For, ...], Stmt]:
+    out: list[For] = []
+    while isinstance(s, For) and len(s.body) == 1:
+        out.append(s)
+        s = s.body[0]
+    return tuple(out), s
+
+
+def _operands(s: Stmt, acc: str, buffers: Mapping[str, Buffer], column: str) -> tuple[Load, Load] | None:
+    """(the operand that is the same in all columns, the one with a value a column) of `acc += a * b`."""
+    match s:
+        case Accumulate(b, (), "add", Scalar("mul", (Load() as x, Load() as y), "float32")) if b == acc:
+            for a, w in ((x, y), (y, x)):
+                if a.buffer not in buffers or w.buffer not in buffers:
+                    return None
+                unit = stride(w, buffers, column)
+                packable = buffers[w.buffer].role == "weight" and unit is not None and unit != const(0)
+                if stride(a, buffers, column) == const(0) and (packable or unit == const(1)):
+                    return a, w
+    return None
+
+
+def schedule_contraction(kernel: Kernel, c: Contraction, machine: Machine) -> tuple[Kernel, tuple[Pack, ...]]:
+    """The tiled kernel, and how its constant operand is to be packed (nothing when it is read in place)."""
+    buffers = {b.name: b for b in kernel.buffers}
+    c = _ordered(c, buffers)
+    pack = _pack(c, buffers)
+    tiles = _Tiles(c, machine, pack)
+    body = tiles.cells()
+    if pack is None:
+        return kernel._replace(body=body, sizes=_with_threads(kernel)), ()
+    panels = -(-pack.columns // PANEL)
+    shape = (const(panels), *(const(n) for _, n in pack.sums), const(PANEL))
+    kept = tuple(b for b in kernel.buffers if b.name != pack.source)
+    packed = Buffer(pack.packed, shape, "float32", "weight")
+    return kernel._replace(buffers=(*kept, packed), body=body, sizes=_with_threads(kernel)), (pack,)
+
+
+def _with_threads(kernel: Kernel) -> tuple[str, ...]:
+    return tuple(sorted({*kernel.sizes, "threads"}))
+
+
+def _ordered(c: Contraction, buffers: Mapping[str, Buffer]) -> Contraction:
+    """The loops of the sum, the one that walks through the broadcast operand in the smallest steps innermost."""
+
+    def step(loop: For) -> int:
+        s = stride(c.broadcast, buffers, loop.var)
+        return int(s.value) if isinstance(s, Const) and s.value else 1 << 60
+
+    order = tuple(sorted(c.sums, key=step, reverse=True))
+    return Contraction(**{**c.__dict__, "sums": order})
+
+
+def _pack(c: Contraction, buffers: Mapping[str, Buffer]) -> Pack | None:
+    if buffers[c.vector.buffer].role != "weight" or not all(isinstance(k.extent, Const) for k in c.sums):
+        return None
+    used = loops.expressions((Store("", c.vector.index, const(0)),))
+    if any(isinstance(e, Index) and e.var not in {c.column.var, *(k.var for k in c.sums)} for e in used):
+        return None
+    assert isinstance(c.column.extent, Const)
+    sums = tuple((k.var, int(k.extent.value)) for k in c.sums if isinstance(k.extent, Const))
+    return Pack(
+        c.vector.buffer,
+        f"{c.vector.buffer}.panels",
+        c.vector.index,
+        c.column.var,
+        int(c.column.extent.value),
+        sums,
+    )
+
+
+class _Tiles:
+    """Builds the loops around and inside the register tile."""
+
+    def __init__(self, c: Contraction, machine: Machine, pack: Pack | None) -> None:
+        self.c, self.m, self.pack = c, machine, pack
+        assert isinstance(c.column.extent, Const)
+        self.columns = int(c.column.extent.value)
+        vectors = -(-self.columns // machine.lanes)
+        self.rows = c.row.extent if c.row else const(1)
+        self.height = _height(self.rows)
+        self.width = min(vectors, self._width())
+        self.ragged = self.columns % machine.lanes != 0
+        # Full groups of columns come unmasked; the group with the ragged vector is the last, on its own.
+        self.full = (vectors - self.ragged) // self.width
+        self.last = vectors - self.full * self.width
+
+    def _width(self) -> int:
+        """Vectors in a tile: as many as the accumulators allow, whole panels or a whole part of one."""
+        per_panel = PANEL // self.m.lanes
+        most = min(4, self.m.accumulators // max(self.height, 3))
+        if most >= per_panel:
+            return most // per_panel * per_panel
+        return max(w for w in (1, 2, 4) if w <= most and per_panel % w == 0)
+
+    def cells(self) -> Body:
+        """All tiles: outer loops × groups of columns × strips of rows as one range, cut for the threads."""
+        columns = For("g", const(self.full + bool(self.last)), "serial", ())
+        strip = For("s", loops.ceildiv(self.rows, self.height), "serial", ())
+        nest = (columns, *self.c.outer, strip) if self._columns_first() else (*self.c.outer, columns, strip)
+        extent, change = flatten(nest, "cell")
+        return parallel(extent, "cell", self._parts(extent), change(self.groups()))
+
+    def groups(self) -> Body:
+        """The tile of column group `g`: the usual one, or the narrower or ragged one at the end."""
+        g, full = Index("g"), const(self.full)
+        out: Body = ()
+        if self.full:
+            usual = self.strip(self.width, False)
+            out = (If(less(g, full), usual),) if self.last else usual
+        if self.last:
+            narrow = self.strip(self.last, self.ragged)
+            out = (*out, If(less(const(self.full - 1), g), narrow)) if self.full else narrow
+        return out
+
+    def _columns_first(self) -> bool:
+        """A group's panels stay in the second-level cache while rows pass by, unless all panels fit there anyway."""
+        return self._terms() * self.columns * 4 > 512 << 10 or not self.c.outer
+
+    def _terms(self) -> int:
+        n = 1
+        for k in self.c.sums:
+            n *= int(k.extent.value) if isinstance(k.extent, Const) else 64
+        return n
+
+    def _parts(self, extent: Expr) -> Expr:
+        """At most one part a thread, and none with less than GRAIN multiply-adds."""
+        cell = self.height * self.width * self.m.lanes * self._terms()
+        worth = floordiv(mul(extent, const(cell)), const(GRAIN))
+        if isinstance(worth, Const):
+            return const(1) if worth.value < 2 else minimum(Size("threads"), worth)
+        return minimum(Size("threads"), loops.maximum(worth, const(1)))
+
+    def strip(self, width: int, masked: bool) -> Body:
+        """The tile at strip `s`, in whatever height is left there."""
+        if isinstance(self.rows, Const):
+            return self._static_strips(int(self.rows.value), width, masked)
+        first = mul(Index("s"), const(self.height))
+        left = sub(self.rows, first)
+        out: Body = (If(less(const(self.height - 1), left), self.tile(self.height, width, first, masked)),)
+        for h in range(1, self.height):
+            out = (*out, If(Scalar("eq", (left, const(h)), "bool"), self.tile(h, width, first, masked)))
+        return out
+
+    def _static_strips(self, rows: int, width: int, masked: bool) -> Body:
+        """Strips of two nearly equal heights: 16 rows are 6 + 5 + 5, so that no work is wasted."""
+        n = -(-rows // self.height)
+        low, tall = divmod(rows, n)
+        s = Index("s")
+        short = self.tile(low, width, add(mul(s, const(low)), const(tall)), masked)
+        if not tall:
+            return short
+        high = self.tile(low + 1, width, mul(s, const(low + 1)), masked)
+        return (If(less(s, const(tall)), high), If(less(const(tall - 1), s), short))
+
+    def tile(self, height: int, width: int, first: Expr, masked: bool) -> Body:
+        """acc[height][width vectors] for the rows from `first` and the columns of group `g`."""
+        vector = add(mul(Index("g"), const(self.width)), Index("c"))
+        body = jam("c", width, self.lane_body(height, vector, masked))
+        if self.c.row is not None:
+            body = jam("p", height, substitute(body, self.c.row.var, add(first, Index("p"))))
+        return (For("l", const(self.m.lanes), "vector", body),)
+
+    def lane_body(self, height: int, vector: Expr, masked: bool) -> Body:
+        """One row, one column: the accumulator, its sum, and the epilogue, guarded at the ragged end."""
+        c, lanes = self.c, self.m.lanes
+        column = add(mul(vector, const(lanes)), Index("l"))
+        inner: Body = (self.panel_term(vector) if self.pack else c.term,)
+        summed = self.sum(inner, height)
+        if masked and self.pack is None:
+            summed = (If(less(column, const(self.columns)), summed),)
+        tail = (If(less(column, const(self.columns)), c.tail),) if masked else c.tail
+        body: Body = (c.acc._replace(body=(*c.head, *summed, *tail)),)
+        return substitute(body, c.column.var, column)
+
+    def panel_term(self, vector: Expr) -> Accumulate:
+        """The term with the packed operand: `w[panel, k…, lane]`."""
+        assert self.pack is not None
+        per_panel = PANEL // self.m.lanes
+        panel = floordiv(vector, const(per_panel))
+        lane = add(mul(mod(vector, const(per_panel)), const(self.m.lanes)), Index("l"))
+        at = (panel, *(Index(k) for k, _ in self.pack.sums), lane)
+        packed = Load(self.pack.packed, at, "float32")
+        return self.c.term._replace(value=Scalar("mul", (self.c.broadcast, packed), "float32"))
+
+    def sum(self, term: Body, height: int) -> Body:
+        """The loops of the sum: short sums added up, several side by side for a single row, unrolled by 4."""
+        body = term
+        length = 1
+        sums = list(self.c.sums)
+        split = False
+        while sums:
+            loop = sums.pop()._replace(body=body)
+            size = int(loop.extent.value) if isinstance(loop.extent, Const) else SUM_LENGTH
+            if not split and length * size > SUM_LENGTH:
+                body, split = self.long_sum(loop, length, height), True
+            else:
+                body = self.short_loop(loop) if length == 1 else (loop,)
+            length *= size
+        return body
+
+    def long_sum(self, loop: For, length: int, height: int) -> Body:
+        """`loop` runs past SUM_LENGTH terms (each `length` terms itself): sum its chunks apart."""
+        if length > 1:
+            parts = chunk(loop, max(1, SUM_LENGTH // length), "q", 1)
+            return parts
+        ways = 2 if height == 1 else 1
+        return map_innermost(chunk(loop, SUM_LENGTH, "q", 8), lambda k: self.short_loop(k, ways))
+
+    def short_loop(self, loop: For, ways: int = 1) -> Body:
+        if isinstance(loop.extent, Const) and loop.extent.value <= 4:
+            return (loop._replace(kind="unroll"),)
+        if ways > 1:
+            return map_innermost(interleave(loop, ways), lambda k: unroll(k, 4 // ways, "v"))
+        return unroll(loop, 4, "v")
+
+
+def map_innermost(body: Body, f: object) -> Body:
+    """Every innermost serial loop replaced by `f(loop)`."""
+    out: list[Stmt] = []
+    for s in body:
+        if (
+            isinstance(s, For)
+            and s.kind == "serial"
+            and not any(isinstance(x, For) and x.kind == "serial" for x in statements(s.body))
+        ):
+            out.extend(f(s))  # type: ignore[operator]
+        elif isinstance(s, (For, If, Alloc)):
+            out.append(s._replace(body=map_innermost(s.body, f)))
+        else:
+            out.append(s)
+    return tuple(out)
+
+
+def _height(rows: Expr) -> int:
+    """Rows in a tile: ROWS when their number is dynamic, else as even a cut of them as there is."""
+    if not isinstance(rows, Const):
+        return ROWS
+    n = int(rows.value)
+    return -(-n // -(-n // ROWS)) if n else 1

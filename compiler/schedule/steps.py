@@ -1,0 +1,194 @@
+"""The steps schedules are made of. Each takes statements and gives statements of the same meaning.
+
+They are legal on what lowering produces, loops whose iterations are independent except for accumulation; a
+property test runs every schedule against the interpreter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..loops import (
+    Accumulate,
+    Alloc,
+    Body,
+    Const,
+    Expr,
+    For,
+    If,
+    Index,
+    Load,
+    Stmt,
+    Store,
+    add,
+    const,
+    depends_on,
+    floordiv,
+    map_body,
+    mod,
+    mul,
+    statements,
+    sub,
+    substitute,
+)
+
+
+def unwrap(body: Body) -> tuple[list[For], Body]:
+    """The perfect nest of serial loops at the top of `body`, and what is inside."""
+    nest: list[For] = []
+    while len(body) == 1 and isinstance(body[0], For) and body[0].kind == "serial" and not _reduces(body):
+        nest.append(body[0])
+        body = body[0].body
+    return nest, body
+
+
+def _reduces(body: Body) -> bool:
+    """Is the loop itself part of a reduction: does it hold no store but only accumulation?"""
+    return not any(isinstance(s, Store) for s in statements(body))
+
+
+def wrap(nest: Sequence[For], body: Body) -> Body:
+    """The inverse of `unwrap`."""
+    for loop in reversed(nest):
+        body = (loop._replace(body=body),)
+    return body
+
+
+def jam(var: str, extent: int, body: Body) -> Body:
+    """Run `extent` copies of `body` side by side: the loop over `var` moves inside, around each statement, and is
+    unrolled there; registers get a leading axis for it. (Unroll and jam: one load then serves many copies.)"""
+    if extent == 1:
+        return substitute(body, var, const(0))
+    return tuple(_jam(var, extent, s) for s in body)
+
+
+def _jam(var: str, extent: int, s: Stmt) -> Stmt:
+    match s:
+        case Alloc(b, shape, dtype, "register", inner):
+            return Alloc(
+                b, (extent, *shape), dtype, "register", jam(var, extent, _widen(inner, b, Index(var)))
+            )
+        case For(k, n, kind, inner) if not depends_on(n, {var}):
+            return For(k, n, kind, jam(var, extent, inner))
+        case If(cond, inner) if not depends_on(cond, {var}):
+            return If(cond, jam(var, extent, inner))
+    return For(var, const(extent), "unroll", (s,))
+
+
+def _widen(body: Body, buffer: str, index: Expr) -> Body:
+    """Every access to register `buffer` gets `index` in front."""
+
+    def load(e: Expr) -> Expr:
+        return e._replace(index=(index, *e.index)) if isinstance(e, Load) and e.buffer == buffer else e
+
+    return tuple(_widen_place(s, buffer, index) for s in map_body(body, load))
+
+
+def _widen_place(s: Stmt, buffer: str, index: Expr) -> Stmt:
+    match s:
+        case Store(b, at) if b == buffer:
+            return s._replace(index=(index, *at))
+        case Accumulate(b, at) if b == buffer:
+            return s._replace(index=(index, *at))
+        case For() | If() | Alloc():
+            return s._replace(body=tuple(_widen_place(x, buffer, index) for x in s.body))
+    return s
+
+
+def unroll(loop: For, factor: int, tag: str, exact: bool = False) -> Body:
+    """`loop` in steps of `factor` copies, then the iterations left over. `exact`: there are known to be none."""
+    n = loop.extent
+    main = substitute(
+        loop.body, loop.var, add(mul(Index(f"{loop.var}{tag}"), const(factor)), Index(f"{loop.var}u"))
+    )
+    copies = For(f"{loop.var}u", const(factor), "unroll", main)
+    out: Body = (For(f"{loop.var}{tag}", floordiv(n, const(factor)), "serial", (copies,)),)
+    rest = mod(n, const(factor))
+    if exact or rest == const(0):
+        return out
+    done = mul(floordiv(n, const(factor)), const(factor))
+    tail = substitute(loop.body, loop.var, add(done, Index(f"{loop.var}r")))
+    return (*out, For(f"{loop.var}r", rest, "serial", tail))
+
+
+def fresh_sum(loop: For, name: str) -> Body:
+    """A reduction loop that sums into a register of its own, added to the old accumulator at the end.
+
+    Sums of short sums: the rounding error of a long chain of additions shrinks to that of its parts.
+    """
+    target = next(s for s in statements((loop,)) if isinstance(s, Accumulate))
+    dtype = target.value.dtype
+
+    def redirect(s: Stmt) -> Stmt:
+        match s:
+            case Accumulate(b, (), op, value) if b == target.buffer:
+                return Accumulate(name, (), op, value)
+            case For() | If() | Alloc():
+                return s._replace(body=tuple(map(redirect, s.body)))
+        return s
+
+    inner = (Store(name, (), Const(0.0, dtype)), redirect(loop))
+    add_up = Accumulate(target.buffer, (), "add", Load(name, (), dtype))
+    return (Alloc(name, (), dtype, "register", (*inner, add_up)),)
+
+
+def chunk(loop: For, length: int, tag: str, multiple: int) -> Body:
+    """A long sum as a sum of sums of about `length` terms, each a whole number of `multiple` terms where possible."""
+    n = loop.extent
+    if not isinstance(n, Const) or n.value <= length:
+        return (loop,)
+    parts = -(-int(n.value) // length)
+    size = -(-int(n.value) // parts)
+    size += -size % multiple
+    start = mul(Index(f"{loop.var}{tag}"), const(size))
+    inner = substitute(loop.body, loop.var, add(start, Index(f"{loop.var}i")))
+    full, rest = int(n.value) // size, int(n.value) % size
+    body = fresh_sum(For(f"{loop.var}i", const(size), "serial", inner), f"part_{loop.var}")
+    out: Body = (For(f"{loop.var}{tag}", const(full), "serial", body),)
+    if rest:
+        last = substitute(loop.body, loop.var, add(const(full * size), Index(f"{loop.var}j")))
+        out = (*out, *fresh_sum(For(f"{loop.var}j", const(rest), "serial", last), f"rest_{loop.var}"))
+    return out
+
+
+def interleave(loop: For, ways: int) -> Body:
+    """One long sum as `ways` sums side by side, added at the end: more independent chains for the multiplier."""
+    n = loop.extent
+    if not isinstance(n, Const) or n.value < 2 * ways:
+        return (loop,)
+    full = int(n.value) // ways
+    lane = f"{loop.var}w"
+    inner = substitute(loop.body, loop.var, add(mul(Index(f"{loop.var}s"), const(ways)), Index(lane)))
+    sums = fresh_sum(For(f"{loop.var}s", const(full), "serial", inner), f"way_{loop.var}")
+    out = jam(lane, ways, sums)
+    if rest := int(n.value) % ways:
+        tail = substitute(loop.body, loop.var, add(const(full * ways), Index(f"{loop.var}t")))
+        out = (*out, For(f"{loop.var}t", const(rest), "serial", tail))
+    return out
+
+
+def flatten(nest: Sequence[For], var: str) -> tuple[Expr, Callable[[Body], Body]]:
+    """Several loops as one over `var`: the product of their extents, and the change of variables for a body."""
+    extent: Expr = const(1)
+    for loop in nest:
+        extent = mul(extent, loop.extent)
+
+    def change(body: Body) -> Body:
+        rest: Expr = Index(var)
+        for depth, loop in reversed(list(enumerate(nest))):
+            value = rest if depth == 0 else mod(rest, loop.extent)
+            body = substitute(body, loop.var, value)
+            rest = floordiv(rest, loop.extent)
+        return body
+
+    return extent, change
+
+
+def parallel(extent: Expr, var: str, parts: Expr, body: Body) -> Body:
+    """`for var < extent: body`, cut in `parts` equal ranges that run at the same time. One part: a plain loop."""
+    if parts == const(1):
+        return (For(var, extent, "serial", body),)
+    lo = floordiv(mul(Index("part"), extent), parts)
+    hi = floordiv(mul(add(Index("part"), const(1)), extent), parts)
+    inner = substitute(body, var, add(Index(f"{var}p"), lo))
+    return (For("part", parts, "parallel", (For(f"{var}p", sub(hi, lo), "serial", inner),)),)
