@@ -206,10 +206,7 @@ def by_us(objects: Sequence[bytes], path: Path, **options: object) -> None:
 
 
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="no cc to link or compile with")
-LINKERS = [
-    pytest.param(by_us, id="ours"),
-    pytest.param(link_system, id="system", marks=needs_cc),
-]
+LINKERS = [pytest.param(by_us, id="ours"), pytest.param(link_system, id="system", marks=needs_cc)]
 
 
 @pytest.mark.parametrize("linker", LINKERS)
@@ -221,11 +218,7 @@ def test_code_and_data_of_one_object(linker: Callable[..., None], tmp_path: Path
 
 @pytest.mark.parametrize("linker", LINKERS)
 def test_blobs_are_read_where_they_are(linker: Callable[..., None], tmp_path: Path) -> None:
-    blobs = {
-        "weights": floats(*range(5000)),
-        "bias": floats(0.5, 1.5, 2.5),
-        "direct": floats(100, 200, 300),
-    }
+    blobs = {"weights": floats(*range(5000)), "bias": floats(0.5, 1.5, 2.5), "direct": floats(100, 200, 300)}
     linker([object_code(WEIGHTS)], tmp_path / "b.so", blobs=blobs)
     run(
         tmp_path / "b.so",
@@ -259,6 +252,23 @@ assert not hasattr(lib, "odd") and not hasattr(lib, "calls")
 def test_constructors_run_at_load_by_priority(linker: Callable[..., None], tmp_path: Path) -> None:
     linker([object_code(CONSTRUCTORS)], tmp_path / "c.so")
     run(tmp_path / "c.so", 'assert ctypes.c_int32.in_dll(lib, "order").value == 123')
+
+
+@pytest.mark.parametrize("kind", ["global", "constant"])
+@pytest.mark.parametrize("number", [0, 3])
+def test_library_of_one_variable(kind: str, number: int, tmp_path: Path) -> None:
+    by_us([object_code(f"@only = {kind} i32 {number}")], tmp_path / "v.so")
+    run(tmp_path / "v.so", f"assert ctypes.c_int32.in_dll(lib, 'only').value == {number}")
+
+
+def test_variable_of_no_size_has_an_address(tmp_path: Path) -> None:
+    by_us([object_code("@none = constant [0 x i32] zeroinitializer")], tmp_path / "z.so")
+    run(tmp_path / "z.so", "assert lib.none")
+
+
+def test_function_without_instructions(tmp_path: Path) -> None:
+    by_us([object_code("define void @nothing() {\n  unreachable\n}\n")], tmp_path / "n.so")
+    run(tmp_path / "n.so", "assert lib.nothing")
 
 
 def test_destructors_run_at_close(tmp_path: Path) -> None:
@@ -320,11 +330,7 @@ def test_image_says_where_things_are() -> None:
 
 @pytest.mark.parametrize("slack", [0, 512, 100_000])
 def test_space_before_the_blobs_is_free(slack: int, tmp_path: Path) -> None:
-    image = link(
-        [object_code(ARITHMETIC), object_code(WEIGHTS)],
-        blobs=THREE_BLOBS,
-        blob_slack=slack,
-    )
+    image = link([object_code(ARITHMETIC), object_code(WEIGHTS)], blobs=THREE_BLOBS, blob_slack=slack)
     data = bytearray(image.data)
     data[image.blob_offset - slack : image.blob_offset] = b"\xa5" * slack
     (tmp_path / "s.so").write_bytes(data)
@@ -354,13 +360,7 @@ def test_readelf_and_nm_find_nothing_wrong(target: str, tmp_path: Path) -> None:
     by_us(objects, path, blobs=THREE_BLOBS, soname="libr.so.1", nodelete=True)
     read = subprocess.run(["readelf", "-aW", path], capture_output=True, text=True, check=True)
     assert read.stderr == "" and "arning" not in read.stdout
-    for text in (
-        "[libc.so.6]",
-        "[libr.so.1]",
-        "NOW NODELETE",
-        "GNU_RELRO",
-        "INIT_ARRAY",
-    ):
+    for text in ("[libc.so.6]", "[libr.so.1]", "NOW NODELETE", "GNU_RELRO", "INIT_ARRAY"):
         assert text in read.stdout, text
     names = subprocess.run(["nm", "-D", path], capture_output=True, text=True, check=True)
     assert names.stderr == ""
@@ -449,13 +449,7 @@ def test_aarch64_library_runs(opt: int, tmp_path: Path) -> None:
     struct.pack_into("<Q", data, 24, program.symbols["start"])  # an entry point makes it a program
     (tmp_path / "program").write_bytes(data)
     folders = f"{tmp_path}:{AARCH64_LOADER.parent}"
-    command = [
-        "qemu-aarch64",
-        AARCH64_LOADER,
-        "--library-path",
-        folders,
-        tmp_path / "program",
-    ]
+    command = ["qemu-aarch64", AARCH64_LOADER, "--library-path", folders, tmp_path / "program"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -524,16 +518,12 @@ define i32 @pid() {
     ) as error:
         link([object_code(module)], allowed={"getpid"})
     assert "getpid" not in str(error.value)
-    assert link([object_code(module)], allowed={"getpid", "expf"}).symbols.keys() == {
-        "softplus",
-        "pid",
-    }
+    assert link([object_code(module)], allowed={"getpid", "expf"}).symbols.keys() == {"softplus", "pid"}
 
 
 def test_hidden_symbol_that_nobody_defines() -> None:
     with pytest.raises(
-        LinkError,
-        match="declared hidden but defined in no object: 'odd' \\(used by 'even'\\)",
+        LinkError, match="declared hidden but defined in no object: 'odd' \\(used by 'even'\\)"
     ):
         link([object_code(EVEN)])
 
@@ -550,10 +540,7 @@ def test_weak_definition_gives_way(tmp_path: Path) -> None:
     caller = "declare i32 @answer()\ndefine i32 @ask() {\n  %r = call i32 @answer()\n  ret i32 %r\n}\n"
     for i, first in enumerate(([weak, ANSWER], [ANSWER, weak], [weak, weak.replace("1", "7")])):
         by_us([object_code(m) for m in (*first, caller)], tmp_path / f"{i}.so")
-        run(
-            tmp_path / f"{i}.so",
-            f"assert lib.ask() == lib.answer() == {1 if i == 2 else 42}",
-        )
+        run(tmp_path / f"{i}.so", f"assert lib.ask() == lib.answer() == {1 if i == 2 else 42}")
 
 
 @pytest.mark.parametrize(
@@ -584,16 +571,8 @@ def test_library_is_not_an_object() -> None:
 def test_no_objects_and_mixed_machines() -> None:
     with pytest.raises(LinkError, match="no objects"):
         link([])
-    with pytest.raises(
-        LinkError,
-        match=r"for one machine of x86-64 \(62\), aarch64 \(183\).*\[62, 183\]",
-    ):
-        link(
-            [
-                object_code(ANSWER),
-                object_code(ANSWER.replace("answer", "other"), "aarch64"),
-            ]
-        )
+    with pytest.raises(LinkError, match=r"for one machine of x86-64 \(62\), aarch64 \(183\).*\[62, 183\]"):
+        link([object_code(ANSWER), object_code(ANSWER.replace("answer", "other"), "aarch64")])
     with pytest.raises(LinkError, match="ELF machines \\[243\\]"):
         link([object_code(ANSWER, "generic-rv64", triple="riscv64-unknown-linux-gnu")])
 
@@ -612,10 +591,7 @@ define i32 @f() {
   ret i32 %r
 }
 """
-    with pytest.raises(
-        LinkError,
-        match="'elsewhere' is outside the library but its address is taken as if",
-    ):
+    with pytest.raises(LinkError, match="'elsewhere' is outside the library but its address is taken as if"):
         link([object_code(module)])
 
 

@@ -72,11 +72,7 @@ def test_features_are_ones_that_llvm_knows() -> None:
         "for t in TARGETS: object_code('define void @f() {\\n ret void\\n}\\n', t)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -91,10 +87,7 @@ def test_targets_by_name() -> None:
     assert target_for("x86-64-v3").arch == "x86_64" and target_for("aarch64").arch == "aarch64"
     assert target_for("native") == native_target() and native_target().arch == platform.machine()
     assert target_for("znver4", "x86_64-unknown-linux-gnu") == Target("x86_64-unknown-linux-gnu", "znver4")
-    with pytest.raises(
-        CompileError,
-        match="unknown target 'x86-64-v5': choose one of x86-64-v2, x86-64-v3",
-    ):
+    with pytest.raises(CompileError, match="unknown target 'x86-64-v5': choose one of x86-64-v2, x86-64-v3"):
         object_code("", "x86-64-v5")
 
 

@@ -472,12 +472,6 @@ def test_aarch64_pool_runs(tmp_path: Path) -> None:
     data = bytearray(program.data)
     struct.pack_into("<Q", data, 24, program.symbols["start"])  # an entry point makes it a program
     (tmp_path / "program").write_bytes(data)
-    command = [
-        "qemu-aarch64",
-        "-L",
-        AARCH64_LOADER.parents[1],
-        AARCH64_LOADER,
-        tmp_path / "program",
-    ]
+    command = ["qemu-aarch64", "-L", AARCH64_LOADER.parents[1], AARCH64_LOADER, tmp_path / "program"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -26,16 +26,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .elf_layout import (
-    Layout,
-    Output,
-    Plan,
-    align_up,
-    dynamic_entries,
-    hash_buckets,
-    make_layout,
-    make_plan,
-)
+from .elf_layout import Layout, Output, Plan, align_up, dynamic_entries, hash_buckets, make_layout, make_plan
 from .elf_machines import STUB_SIZE, Patch
 from .elf_object import (
     DYNAMIC,
@@ -87,7 +78,7 @@ def link(
     Global symbols are resolved between the objects, hidden ones included; what default visibility leaves
     visible is exported.  ``blobs`` (bytes-like, C-contiguous) define read-only data under their names,
     64-byte aligned, for the library's own use: declare them ``external`` and not ``hidden`` in the code, so
-    that it reaches them at any distance. ``allowed`` bounds the symbols that may be left for the loader to
+    that it reaches them at any distance.  ``allowed`` bounds the symbols that may be left for the loader to
     find in the ``needed`` libraries (None: any). ``nodelete`` keeps the library mapped after ``dlclose``, for
     code whose threads may outlive the handle.  At least ``blob_slack`` bytes of the file before the blobs
     belong to nobody.  The same input gives the same bytes.
@@ -185,21 +176,12 @@ def _meaning(fixup: Fixup, plan: Plan, layout: Layout) -> tuple[Patch, int]:
 
 def _relocation_table(plan: Plan, layout: Layout) -> bytes:
     """What the loader writes, in the offset table and at absolute addresses; rows without symbol first."""
-    machine, number = (
-        plan.program.machine,
-        {name: i for i, name in enumerate(plan.names)},
-    )
+    machine = plan.program.machine
+    number = {name: i for i, name in enumerate(plan.names)}
     rows = [(_slot(target, plan, layout), machine.glob_dat, target, 0) for target in plan.got]
     for fixup in plan.absolute:
         _check_writable(fixup, plan)
-        rows.append(
-            (
-                layout.spot(fixup.place).address,
-                machine.absolute,
-                fixup.target,
-                fixup.addend,
-            )
-        )
+        rows.append((layout.spot(fixup.place).address, machine.absolute, fixup.target, fixup.addend))
     table = [
         (1, place, number[str(target)] << 32 | kind, addend)
         if target in plan.program.externals
@@ -271,19 +253,7 @@ def _write_headers(image: bytearray, plan: Plan, layout: Layout) -> None:
         sections,
         sections - 1,
     )
-    HEADER.pack_into(
-        image,
-        0,
-        MAGIC,
-        ET_DYN,
-        plan.program.machine.code,
-        1,
-        0,
-        HEADER.size,
-        at,
-        0,
-        *sizes,
-    )
+    HEADER.pack_into(image, 0, MAGIC, ET_DYN, plan.program.machine.code, 1, 0, HEADER.size, at, 0, *sizes)
     for i, (kind, flags, (offset, address), file_size, memory_size, align) in enumerate(layout.segments):
         row = kind, flags, offset, address, address, file_size, memory_size, align
         PROGRAM_HEADER.pack_into(image, HEADER.size + PROGRAM_HEADER.size * i, *row)
@@ -298,49 +268,25 @@ def _section_headers_at(layout: Layout) -> int:
 
 
 # Which section another one's header names: the strings or symbols it refers to.
-_LINKS = {
-    ".dynsym": ".dynstr",
-    ".hash": ".dynsym",
-    ".rela.dyn": ".dynsym",
-    ".dynamic": ".dynstr",
-}
+_LINKS = {".dynsym": ".dynstr", ".hash": ".dynsym", ".rela.dyn": ".dynsym", ".dynamic": ".dynstr"}
 
 
 def _tail(layout: Layout) -> bytes:
     """Section names and headers: for debuggers, profilers and ``nm``; loaders do not read them."""
-    names, numbers = (
-        _section_names(layout),
-        {name: i for i, name in enumerate(layout.outputs, 1)},
-    )
+    names = _section_names(layout)
+    numbers = {name: i for i, name in enumerate(layout.outputs, 1)}
 
     def header(output: Output) -> bytes:
         offset, address = layout.spots[output.name]
         link = numbers.get(_LINKS.get(output.name, ""), 0)
         first_global = 1 if output.name == ".dynsym" else 0
-        place = (
-            output.flags,
-            address,
-            offset,
-            output.size,
-            link,
-            first_global,
-            output.align,
-            output.entry,
-        )
+        place = (output.flags, address, offset, output.size, link, first_global, output.align, output.entry)
         return SECTION_HEADER.pack(names.index(f"\0{output.name}\0".encode()) + 1, output.type, *place)
 
     name = names.index(b"\0.shstrtab\0") + 1
     last = SECTION_HEADER.pack(name, SHT_STRTAB, 0, 0, layout.end, len(names), 0, 0, 1, 0)
     padding = bytes(_section_headers_at(layout) - layout.end - len(names))
-    return b"".join(
-        [
-            names,
-            padding,
-            bytes(SECTION_HEADER.size),
-            *map(header, layout.outputs.values()),
-            last,
-        ]
-    )
+    return b"".join([names, padding, bytes(SECTION_HEADER.size), *map(header, layout.outputs.values()), last])
 
 
 def link_system(
@@ -360,21 +306,15 @@ def link_system(
     """
     if shutil.which(compiler) is None:
         raise LinkError(f"no {compiler!r} on PATH to link with: use link(), which needs no tools")
-    options = [
-        "-shared",
-        "-nostdlib",
-        "-Wl,-z,now",
-        "-Wl,--no-undefined",
-        f"-Wl,-soname,{soname}",
-    ][: 5 if soname else 4]
-    libraries = [f"-l:{name}" for name in needed]
+    options = ["-shared", "-nostdlib", "-Wl,-z,now", "-Wl,--no-undefined"]
+    options += [f"-Wl,-soname,{soname}"] if soname else []
+    options += ["-Wl,-z,nodelete"] if nodelete else []
     with tempfile.TemporaryDirectory() as folder:
         inputs = [Path(folder, f"{i}.o") for i in range(len(objects))]
         for file, data in zip(inputs, objects, strict=True):
             file.write_bytes(data)
         inputs += _blob_sources(Path(folder), blobs or {})
-        options += ["-Wl,-z,nodelete"] if nodelete else []
-        command = [compiler, *options, "-o", str(path), *map(str, inputs), *libraries]
+        command = [compiler, *options, "-o", path, *inputs, *(f"-l:{name}" for name in needed)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise LinkError(f"{compiler} failed with status {done.returncode}:\n{done.stderr.strip()}")
@@ -386,13 +326,7 @@ def _blob_sources(folder: Path, blobs: Mapping[str, bytes]) -> list[Path]:
     for i, (name, blob) in enumerate(blobs.items()):
         file = folder / f"{i}.bin"
         file.write_bytes(blob)
-        lines += [
-            ".balign 64",
-            f".globl {name}",
-            f".hidden {name}",
-            f"{name}:",
-            f'.incbin "{file}"',
-        ]
+        lines += [".balign 64", f".globl {name}", f".hidden {name}", f"{name}:", f'.incbin "{file}"']
     source = folder / "blobs.s"
     source.write_text("\n".join(lines) + "\n")
     return [source] if blobs else []

@@ -24,30 +24,15 @@ from .elf_object import (
     SHT_STRTAB,
     SYMBOL,
     LinkError,
+    ObjectFile,
     Section,
 )
 from .elf_resolve import Fixup, Place, Program, Target, is_kept
 
 PT_LOAD, PT_DYNAMIC, PT_GNU_STACK, PT_GNU_RELRO = 1, 2, 0x6474E551, 0x6474E552
 PF_X, PF_W, PF_R = 1, 2, 4
-DT_NULL, DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_RELAENT = (
-    0,
-    1,
-    4,
-    5,
-    6,
-    7,
-    8,
-    9,
-)
-DT_STRSZ, DT_SYMENT, DT_SONAME, DT_FLAGS, DT_FLAGS_1, DT_RELACOUNT = (
-    10,
-    11,
-    14,
-    30,
-    0x6FFFFFFB,
-    0x6FFFFFF9,
-)
+DT_NULL, DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_RELAENT = (0, 1, 4, 5, 6, 7, 8, 9)
+DT_STRSZ, DT_SYMENT, DT_SONAME, DT_FLAGS, DT_FLAGS_1, DT_RELACOUNT = (10, 11, 14, 30, 0x6FFFFFFB, 0x6FFFFFF9)
 DT_INIT_ARRAY, DT_FINI_ARRAY, DT_INIT_ARRAYSZ, DT_FINI_ARRAYSZ = 25, 26, 27, 28
 DF_BIND_NOW, DF_1_NOW, DF_1_NODELETE = 8, 1, 8
 
@@ -147,11 +132,7 @@ class Layout:
 
 
 def make_plan(
-    program: Program,
-    blobs: Mapping[str, memoryview],
-    soname: str,
-    needed: Sequence[str],
-    nodelete: bool,
+    program: Program, blobs: Mapping[str, memoryview], soname: str, needed: Sequence[str], nodelete: bool
 ) -> Plan:
     """Decide which table entries the program needs: slots, stubs, dynamic symbols and strings."""
     machine = program.machine
@@ -238,17 +219,22 @@ def _priority(name: str) -> int:
     return 65535 - int(number) if kind in (".ctors", ".dtors") else int(number)
 
 
+def _room(obj: ObjectFile, number: int) -> int:
+    """The bytes a section takes: one if it is empty but has a symbol, which needs an address."""
+    return obj.sections[number].size or int(any(s.section == number and s.name for s in obj.symbols))
+
+
 def _gathered(program: Program, name: str, kind: int, flags: int) -> Output:
     """The output section of a name, with every input section that belongs in it."""
     inputs = [
-        ((i, j), section)
+        ((i, j), section.name, _room(obj, j), section.align)
         for i, obj in enumerate(program.objects)
         for j, section in enumerate(obj.sections)
         if is_kept(section) and _output_name(section) == name
     ]
     if kind in (SHT_INIT_ARRAY, SHT_FINI_ARRAY):
-        inputs.sort(key=lambda item: _priority(item[1].name))
-    members, size, align = _pack((key, section.size, section.align) for key, section in inputs)
+        inputs.sort(key=lambda item: _priority(item[1]))
+    members, size, align = _pack((key, room, align) for key, _, room, align in inputs)
     if align > program.machine.page:
         raise LinkError(
             f"{name} asks for an alignment of {align} bytes; a loader grants {program.machine.page}"
@@ -270,43 +256,20 @@ def _groups(plan: Plan) -> list[list[Output]]:
     return [
         [
             Output(".dynsym", SHT_DYNSYM, SHF_ALLOC, SYMBOL.size * count, entry=SYMBOL.size),
-            Output(
-                ".hash",
-                SHT_HASH,
-                SHF_ALLOC,
-                4 * (2 + hash_buckets(count) + count),
-                entry=4,
-            ),
+            Output(".hash", SHT_HASH, SHF_ALLOC, 4 * (2 + hash_buckets(count) + count), entry=4),
             Output(".dynstr", SHT_STRTAB, SHF_ALLOC, plan.string_size, 1),
-            Output(
-                ".rela.dyn",
-                SHT_RELA,
-                SHF_ALLOC,
-                RELA.size * relocations,
-                entry=RELA.size,
-            ),
+            Output(".rela.dyn", SHT_RELA, SHF_ALLOC, RELA.size * relocations, entry=RELA.size),
             _gathered(program, ".rodata", SHT_PROGBITS, 0),
         ],
         [
             _gathered(program, ".text", SHT_PROGBITS, SHF_EXECINSTR),
             Output(
-                ".plt",
-                SHT_PROGBITS,
-                SHF_ALLOC | SHF_EXECINSTR,
-                STUB_SIZE * len(plan.stubs),
-                16,
-                STUB_SIZE,
+                ".plt", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, STUB_SIZE * len(plan.stubs), 16, STUB_SIZE
             ),
         ],
         [
             *relro,
-            Output(
-                ".dynamic",
-                SHT_DYNAMIC,
-                SHF_ALLOC | SHF_WRITE,
-                DYNAMIC.size * tags,
-                entry=DYNAMIC.size,
-            ),
+            Output(".dynamic", SHT_DYNAMIC, SHF_ALLOC | SHF_WRITE, DYNAMIC.size * tags, entry=DYNAMIC.size),
         ],
         [
             _gathered(program, ".data", SHT_PROGBITS, SHF_WRITE),
@@ -335,11 +298,7 @@ def dynamic_entries(plan: Plan, outputs: Mapping[str, Output]) -> list[tuple[int
     entries += [(DT_STRSZ, plan.string_size), (DT_SYMENT, SYMBOL.size)]
     if targets := plan.loader_targets:
         relative = sum(target not in plan.program.externals for target in targets)
-        entries += [
-            (DT_RELA, ".rela.dyn"),
-            (DT_RELASZ, RELA.size * len(targets)),
-            (DT_RELAENT, RELA.size),
-        ]
+        entries += [(DT_RELA, ".rela.dyn"), (DT_RELASZ, RELA.size * len(targets)), (DT_RELAENT, RELA.size)]
         entries += [(DT_RELACOUNT, relative)]
     flags_1 = DF_1_NOW | (DF_1_NODELETE if plan.nodelete else 0)
     return [*entries, (DT_FLAGS, DF_BIND_NOW), (DT_FLAGS_1, flags_1), (DT_NULL, 0)]
@@ -355,10 +314,7 @@ def _place(
         last = loads[-1]
         gap = slack if group[0].name == ".blobs" else 0
         offset = align_up(last.start.offset + last.file_size + gap, group[0].align)
-        start = Spot(
-            offset,
-            align_up(last.start.address + last.memory_size, page) + offset % page,
-        )
+        start = Spot(offset, align_up(last.start.address + last.memory_size, page) + offset % page)
         spots |= _place_group(group, start)
         loads.append(_load(group, start, spots, page))
     return spots, loads

@@ -105,11 +105,7 @@ X86_64 = Machine(
     glob_dat=6,
     calls={4: _relative32},  # PLT32
     direct={2: _relative32, 24: _relative64},  # PC32, PC64
-    via_got={
-        9: _relative32,
-        41: _relative32,
-        42: _relative32,
-    },  # GOTPCREL, GOTPCRELX, REX_GOTPCRELX
+    via_got={9: _relative32, 41: _relative32, 42: _relative32},  # GOTPCREL, GOTPCRELX, REX_GOTPCRELX
     stub=_x86_stub,
 )
 

@@ -7,16 +7,7 @@ import struct
 from typing import NamedTuple
 
 ET_REL, ET_DYN = 1, 3
-(
-    SHT_PROGBITS,
-    SHT_SYMTAB,
-    SHT_STRTAB,
-    SHT_RELA,
-    SHT_HASH,
-    SHT_DYNAMIC,
-    SHT_NOTE,
-    SHT_NOBITS,
-) = (
+(SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_HASH, SHT_DYNAMIC, SHT_NOTE, SHT_NOBITS) = (
     1,
     2,
     3,
@@ -122,16 +113,7 @@ def _read_sections(data: bytes, at: int, count: int, names: int) -> tuple[Sectio
     if any(len(c) != h[5] for h, c in zip(headers, contents, strict=True) if h[1] != SHT_NOBITS):
         raise ValueError("a section runs past its end")
     return tuple(
-        Section(
-            _string(contents[names], name),
-            kind,
-            flags,
-            size,
-            max(align, 1),
-            link,
-            info,
-            content,
-        )
+        Section(_string(contents[names], name), kind, flags, size, max(align, 1), link, info, content)
         for (name, kind, flags, _, _, size, link, info, align, _), content in zip(
             headers, contents, strict=True
         )

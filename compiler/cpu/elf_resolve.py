@@ -78,11 +78,7 @@ def resolve(data: Sequence[bytes], blobs: Collection[str], allowed: Collection[s
     _check_externals(objects, users, hidden, allowed)
     exports = {name: place for name, place in sorted(definitions.items()) if name not in hidden}
     return Program(
-        machine,
-        objects,
-        fixups,
-        exports,
-        {name: _is_weak(objects, name) for name in sorted(users)},
+        machine, objects, fixups, exports, {name: _is_weak(objects, name) for name in sorted(users)}
     )
 
 

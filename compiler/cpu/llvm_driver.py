@@ -73,9 +73,7 @@ def native_target() -> Target:
     if arch not in ("x86_64", "aarch64"):
         raise CompileError(f"no native target for machine {arch!r}: known are x86_64 and aarch64")
     return Target(
-        f"{arch}-unknown-linux-gnu",
-        llvm.get_host_cpu_name(),
-        llvm.get_host_cpu_features().flatten(),
+        f"{arch}-unknown-linux-gnu", llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     )
 
 
@@ -101,11 +99,7 @@ def _machine(target: Target, opt: int) -> llvm.TargetMachine:
     _initialise()
     # llvmlite's own default code model is the large one on 64-bit machines.
     return llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu,
-        features=target.features,
-        opt=opt,
-        reloc="pic",
-        codemodel="small",
+        cpu=target.cpu, features=target.features, opt=opt, reloc="pic", codemodel="small"
     )
 
 
@@ -173,11 +167,7 @@ def _compiled(text: str, target: Target, opt: int) -> tuple[llvm.TargetMachine, 
 
 
 def object_code(
-    text: str,
-    cpu: str | Target = "x86-64-v2",
-    *,
-    triple: str | None = None,
-    opt: int = 3,
+    text: str, cpu: str | Target = "x86-64-v2", *, triple: str | None = None, opt: int = 3
 ) -> bytes:
     """Compile one module of LLVM text to a relocatable object (ELF64 for the targets in ``TARGETS``).
 
@@ -189,24 +179,14 @@ def object_code(
     return bytes(machine.emit_object(module))
 
 
-def assembly(
-    text: str,
-    cpu: str | Target = "x86-64-v2",
-    *,
-    triple: str | None = None,
-    opt: int = 3,
-) -> str:
+def assembly(text: str, cpu: str | Target = "x86-64-v2", *, triple: str | None = None, opt: int = 3) -> str:
     """The assembly that :func:`object_code` would encode, for reading and for tests."""
     machine, module = _compiled(text, target_for(cpu, triple), opt)
     return str(machine.emit_assembly(module))
 
 
 def optimised_text(
-    text: str,
-    cpu: str | Target = "x86-64-v2",
-    *,
-    triple: str | None = None,
-    opt: int = 3,
+    text: str, cpu: str | Target = "x86-64-v2", *, triple: str | None = None, opt: int = 3
 ) -> str:
     """The module's LLVM text after the pipeline, before instruction selection."""
     return str(_compiled(text, target_for(cpu, triple), opt)[1])
