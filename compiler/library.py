@@ -43,6 +43,7 @@ class Library:
 
     `dims` gives each dynamic size its (smallest, largest) value; None: no upper bound.
     `levels` are the CPU levels in the file, best last ("x86-64-v2", "x86-64-v3", "x86-64-v4").
+    `state` gives inputs that the model keeps for the caller between calls their first content, by input name.
     """
 
     name: str
@@ -54,3 +55,4 @@ class Library:
     kernels: tuple[KernelInfo, ...]
     graph_text: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    state: Mapping[str, bytes] = field(default_factory=dict)

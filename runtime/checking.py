@@ -1,0 +1,204 @@
+"""The checks of a call in full: they convert what can be converted and explain what cannot.
+
+The fast path of `calling.py` passes arrays that are right at once and leaves all others to these functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..serialized_models.format import Entry, Tensor
+from ..serialized_models.sizes import compile_size
+from .arrays import Array, dense, dtype_of, is_dtype, to_array
+
+Dims = Mapping[str, tuple[int, int | None]]
+Sizes = tuple[int, ...]
+
+
+class Signature(NamedTuple):
+    """An entry with its shapes as functions of the sizes. `name` is the model's and the entry's:
+    `resnet.forward`.
+    """
+
+    name: str
+    entry: Entry
+    dims: Dims
+    input_shapes: tuple[Callable[..., tuple[int, ...]], ...]
+    output_shapes: tuple[Callable[..., tuple[int, ...]], ...]
+
+
+def signature_of(model: str, entry: Entry, dims: Dims) -> Signature:
+    """Prepare the checks of an entry."""
+    shapes = [_shape_function(t, entry.sizes) for t in (*entry.inputs, *entry.outputs)]
+    count = len(entry.inputs)
+    return Signature(f"{model}.{entry.name}", entry, dims, tuple(shapes[:count]), tuple(shapes[count:]))
+
+
+def _shape_function(tensor: Tensor, sizes: Sequence[str]) -> Callable[..., tuple[int, ...]]:
+    axes = [compile_size(axis, sizes) for axis in tensor.shape]
+    return lambda *values: tuple(axis(*values) for axis in axes)
+
+
+def describe(entry: Entry, dims: Dims, hidden: frozenset[str] = frozenset()) -> str:
+    """The signature for people: `forward(x: float32[batch, 3]) -> float32[batch, 3]   with batch 1 to
+    1024`.
+    """
+    inputs = ", ".join(f"{t.name}: {t}" for t in entry.inputs if t.name not in hidden)
+    kept = {o for i, o in entry.state if entry.inputs[i].name in hidden}
+    outputs = [str(t) for k, t in enumerate(entry.outputs) if k not in kept]
+    result = outputs[0] if len(outputs) == 1 else f"({', '.join(outputs)})"
+    ranges = ", ".join(f"{name} {range_text(dims[name])}" for name in entry.sizes)
+    return f"{entry.name}({inputs}) -> {result}" + (f"   with {ranges}" if ranges else "")
+
+
+def range_text(bounds: tuple[int, int | None]) -> str:
+    """`1 to 1024`, or `at least 1`."""
+    low, high = bounds
+    return f"at least {low}" if high is None else f"{low} to {high}"
+
+
+def bind(name: str, inputs: Sequence[Tensor], args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    """The arguments in order. Raises TypeError if one is missing, unknown or given twice."""
+    wanted = [t.name for t in inputs]
+    takes = f"{name} takes {_count(len(wanted), 'input')} ({', '.join(wanted)})"
+    if len(args) > len(wanted):
+        raise TypeError(f"{takes}, and {len(args)} came: leave out the last {len(args) - len(wanted)}")
+    if unknown := [n for n in named if n not in wanted]:
+        raise TypeError(f"{takes}, and one named {unknown[0]} came: use one of these names")
+    if twice := [n for n in wanted[: len(args)] if n in named]:
+        raise TypeError(f"{takes}, and {twice[0]} came by position and by name: give it once")
+    if missing := [n for n in wanted[len(args) :] if n not in named]:
+        raise TypeError(f"{takes}, and {len(args) + len(named)} came: give {', '.join(missing)} as well")
+    return [*args, *(named[n] for n in wanted[len(args) :])]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def arrays_of(signature: Signature, values: Sequence[Any]) -> list[Array]:
+    """Each value as an array of the wanted dtype, any strides. Raises TypeError where it is none."""
+    return [_array_of(signature.name, t, v) for t, v in zip(signature.entry.inputs, values, strict=True)]
+
+
+def _array_of(name: str, tensor: Tensor, value: Any) -> Array:
+    wanted = f"{name}: input {tensor.name} should be {tensor}"
+    try:
+        array = to_array(value, tensor.dtype)
+    except TypeError as error:
+        raise TypeError(f"{wanted}, and {error}") from None
+    if not is_dtype(array, tensor.dtype):
+        order = "" if array.dtype.isnative else " in foreign byte order"
+        raise TypeError(
+            f"{wanted}, and {shown(array)}{order} came: convert it with "
+            f"{tensor.name}.astype({tensor.dtype!r})"
+        )
+    return array
+
+
+def shown(array: Array) -> str:
+    """An array in a message: `float32[2, 3]`."""
+    return f"{array.dtype.name}[{', '.join(map(str, array.shape))}]"
+
+
+def measure(signature: Signature, arrays: Sequence[Array]) -> Sizes:
+    """The values of the entry's sizes. Raises ValueError if a shape, a relation or a range does not hold."""
+    _check_ranks(signature, arrays)
+    sizes, givers = _read_sizes(signature.entry, arrays)
+    values = tuple(sizes[name] for name in signature.entry.sizes)
+    _check_shapes(signature, arrays, values, givers)
+    for size in signature.entry.sizes:
+        _check_range(signature, size, sizes[size], givers[size])
+    return values
+
+
+def _check_ranks(signature: Signature, arrays: Sequence[Array]) -> None:
+    for tensor, array in zip(signature.entry.inputs, arrays, strict=True):
+        if array.ndim != len(tensor.shape):
+            raise ValueError(
+                f"{signature.name}: input {tensor.name} should be {tensor}, with "
+                f"{_count(len(tensor.shape), 'axis')}, "
+                f"and {shown(array)} came with {array.ndim}: reshape it".replace("axiss", "axes")
+            )
+
+
+def _read_sizes(entry: Entry, arrays: Sequence[Array]) -> tuple[dict[str, int], dict[str, str]]:
+    """Each size's value, and the input that gave it: the first that has it as a whole axis."""
+    sizes: dict[str, int] = {}
+    givers: dict[str, str] = {}
+    for tensor, array in zip(entry.inputs, arrays, strict=True):
+        for axis, length in zip(tensor.shape, array.shape, strict=True):
+            if isinstance(axis, str) and axis in entry.sizes and axis not in sizes:
+                sizes[axis], givers[axis] = length, tensor.name
+    return sizes, givers
+
+
+def _check_shapes(
+    signature: Signature, arrays: Sequence[Array], values: Sizes, givers: Mapping[str, str]
+) -> None:
+    for tensor, array, shape in zip(signature.entry.inputs, arrays, signature.input_shapes, strict=True):
+        wanted = shape(*values)
+        if array.shape != wanted:
+            sizes = [n for n in signature.entry.sizes if any(n in str(axis) for axis in tensor.shape)]
+            since = "".join(
+                f", as {n} is {values[signature.entry.sizes.index(n)]} in {givers[n]}" for n in sizes
+            )
+            raise ValueError(
+                f"{signature.name}: input {tensor.name} should be {tensor}, here {list(wanted)}{since}, and "
+                f"{shown(array)} came: give shapes that fit together"
+            )
+
+
+def _check_range(signature: Signature, size: str, value: int, giver: str) -> None:
+    low, high = signature.dims[size]
+    if value < low or (high is not None and value > high):
+        advice = "split it" if high is not None and value > high else "pad it"
+        raise ValueError(
+            f"{signature.name}: the size {size} should be {range_text((low, high))}, and it is {value} in "
+            f"input "
+            f"{giver}: {advice}, or compile the model for a wider range"
+        )
+
+
+def outputs_for(
+    signature: Signature, sizes: Sizes, out: Any, skip: frozenset[int] = frozenset()
+) -> list[Array | None]:
+    """Arrays to write to, new or the caller's; None for the outputs in `skip`. Raises for a wrong `out`."""
+    places = [k for k in range(len(signature.entry.outputs)) if k not in skip]
+    given: Sequence[Any] = [None] * len(places)
+    if out is not None:
+        given = out if isinstance(out, (tuple, list)) else (out,)
+    if len(given) != len(places):
+        raise ValueError(
+            f"{signature.name}: out should be {_count(len(places), 'array')}, and {len(given)} came: give "
+            f"one for each"
+        )
+    arrays: list[Array | None] = [None] * len(signature.entry.outputs)
+    for place, array in zip(places, given, strict=True):
+        arrays[place] = _output(signature, place, sizes, array)
+    return arrays
+
+
+def _output(signature: Signature, place: int, sizes: Sizes, array: Any) -> Array:
+    tensor, shape = signature.entry.outputs[place], signature.output_shapes[place](*sizes)
+    if array is None:
+        return np.empty(shape, dtype_of(tensor.dtype))
+    wanted = (
+        f"{signature.name}: out {tensor.name} should be a writable row-major numpy array "
+        f"{tensor.dtype}{list(shape)}"
+    )
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{wanted}, and {type(array).__name__} came: make it with numpy.empty")
+    if not (
+        is_dtype(array, tensor.dtype)
+        and array.shape == shape
+        and dense(array) is array
+        and array.flags.writeable
+    ):
+        kind = "" if array.flags.c_contiguous else ", not row-major"
+        kind += "" if array.flags.writeable else ", read-only"
+        raise ValueError(f"{wanted}, and {shown(array)}{kind} came: make it with numpy.empty")
+    return array
