@@ -94,7 +94,7 @@ def fusion_text(fusion: Fusion) -> str:
     names: dict[Node, str] = {}
 
     def name(n: Node) -> str:
-        return names.setdefault(n, n.name if n.op is None and n.name else f"t{len(names)}")
+        return n.name if n.op is None and n.name else names.setdefault(n, f"t{len(names)}")
 
     lines = [f"{name(n)} is {name(of)} as {n.single}" for n, of in fusion.aliases.items() if of.op is None]
     for g in fusion.groups:
