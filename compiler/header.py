@@ -8,7 +8,7 @@ from importlib import resources
 
 from .. import __version__
 from ..serialized_models.format import ABI_VERSION
-from ..serialized_models.sizes import compile_size
+from ..serialized_models.sizes import Reading, compile_size, readings
 from .library import Entry, Library, Spec
 
 C_TYPES = {
@@ -189,8 +189,11 @@ def _tables(library: Library, symbol: str, entry: Entry) -> Iterator[str]:
     yield "}"
     rows = [f'{{"{s.name}", {", ".join(map(str, dlpack_type(s.dtype)))}, {len(s.shape)}}}' for s in tensors]
     yield f"static const tapecast_tensor {symbol}_specs[] = {{{', '.join(rows) or '{0, 0, 0, 0}'}}};"
-    sizes = [_size_row(library, entry, name) for name in entry.sizes]
-    yield f"static const tapecast_size {symbol}_sizes[] = {{{', '.join(sizes) or '{0, 0, 0, 0, 0}'}}};"
+    found = readings([s.shape for s in entry.inputs], entry.sizes)
+    for r in found:
+        yield from _solver(symbol, entry, r)
+    sizes = [_size_row(library, symbol, entry, r) for r in found]
+    yield f"static const tapecast_size {symbol}_sizes[] = {{{', '.join(sizes) or '{0, 0, 0, 0, 0, 0, NULL}'}}};"
     yield (
         f"static const tapecast_entry {symbol}_entry = {{"
         f'"{symbol}", {len(entry.inputs)}, {len(entry.outputs)}, {len(entry.sizes)}, {symbol}_specs, '
@@ -199,11 +202,23 @@ def _tables(library: Library, symbol: str, entry: Entry) -> Iterator[str]:
     )
 
 
-def _size_row(library: Library, entry: Entry, name: str) -> str:
-    low, high = library.dims[name]
-    places = ((k, s.shape.index(name)) for k, s in enumerate(entry.inputs) if name in s.shape)
-    tensor, axis = next(places)
-    return f'{{"{name}", {tensor}, {axis}, {low}, {-1 if high is None else high}}}'
+def _solver(symbol: str, entry: Entry, reading: Reading) -> Iterator[str]:
+    """The function that finds a size from an axis that is an expression of it."""
+    if reading.text != reading.size:
+        ends = ", ".join(c_size(end, entry.sizes) for end in reading.ends())
+        name = f"{symbol}_solve_{entry.sizes.index(reading.size)}"
+        yield f"static inline int64_t {name}(int64_t length, const int64_t *sizes) {{"
+        yield "  (void)sizes;"
+        yield f"  return tapecast_solve(length, {ends});"
+        yield "}"
+
+
+def _size_row(library: Library, symbol: str, entry: Entry, reading: Reading) -> str:
+    low, high = library.dims[reading.size]
+    place = entry.sizes.index(reading.size)
+    solver = "NULL" if reading.text == reading.size else f"{symbol}_solve_{place}"
+    bounds = f"{low}, {-1 if high is None else high}"
+    return f'{{"{reading.size}", {place}, {reading.input}, {reading.axis}, {bounds}, {solver}}}'
 
 
 def _tensor_call(symbol: str, entry: Entry) -> Iterator[str]:

@@ -91,6 +91,10 @@ static inline const char *tapecast_message(int32_t code) {
 /* Integer division and remainder that round down, as in the shapes of a signature. */
 static inline int64_t tapecast_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) & ((a < 0) != (b < 0))); }
 static inline int64_t tapecast_mod(int64_t a, int64_t b) { return a - tapecast_div(a, b) * b; }
+/* The n at which the line through at_0 at 0 and at_1 at 1 reaches length, rounded down; 0 if it is flat. */
+static inline int64_t tapecast_solve(int64_t length, int64_t at_0, int64_t at_1) {
+  return at_1 == at_0 ? 0 : tapecast_div(length - at_0, at_1 - at_0);
+}
 static inline int64_t tapecast_max(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t tapecast_min(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -105,8 +109,9 @@ typedef struct {
 } tapecast_tensor;
 typedef struct {
   const char *name;
-  int32_t input, axis;  /* the axis that has this size */
-  int64_t low, high;    /* the declared range; high < 0: no bound */
+  int32_t place, input, axis; /* its place among the sizes, and the axis it is read from */
+  int64_t low, high;          /* the declared range; high < 0: no bound */
+  int64_t (*solve)(int64_t length, const int64_t *sizes); /* NULL: the length is the size */
 } tapecast_size;
 typedef struct {
   const char *name;
@@ -151,21 +156,23 @@ static inline int32_t tapecast_check_data(const DLTensor *t, int32_t argument) {
 static inline int32_t tapecast_call(const tapecast_entry *entry, DLTensor *const *inputs, int32_t n_inputs,
                                     DLTensor *const *outputs, int32_t n_outputs, void *workspace, int32_t threads,
                                     int64_t *args, int64_t *lengths) {
-  int32_t n = entry->n_inputs + entry->n_outputs, i, axis, code;
-  int64_t *sizes = args + n;
+  int32_t count = entry->n_inputs + entry->n_outputs, i, axis, code;
+  int64_t *sizes = args + count;
   if (n_inputs != entry->n_inputs || n_outputs != entry->n_outputs) return TAPECAST_COUNT;
   if ((n_inputs && !inputs) || (n_outputs && !outputs)) return TAPECAST_NULL;
-  for (i = 0; i < n; i++) {
+  for (i = 0; i < count; i++) {
     code = tapecast_check_tensor(&entry->tensors[i], i < n_inputs ? inputs[i] : outputs[i - n_inputs], i);
     if (code) return code;
   }
   for (i = 0; i < entry->n_sizes; i++) {
     const tapecast_size *size = &entry->sizes[i];
-    sizes[i] = inputs[size->input]->shape[size->axis];
-    if (sizes[i] < size->low || (size->high >= 0 && sizes[i] > size->high)) return i + 1;
+    int64_t n = inputs[size->input]->shape[size->axis];
+    if (size->solve) n = size->solve(n, sizes);
+    if (n < size->low || (size->high >= 0 && n > size->high)) return size->place + 1;
+    sizes[size->place] = n;
   }
   entry->shapes(sizes, lengths);
-  for (i = 0; i < n; i++) {
+  for (i = 0; i < count; i++) {
     const DLTensor *t = i < n_inputs ? inputs[i] : outputs[i - n_inputs];
     for (axis = 0; axis < t->ndim; axis++)
       if (t->shape[axis] != *lengths++) return tapecast_fault(TAPECAST_SHAPE, i);
@@ -175,8 +182,8 @@ static inline int32_t tapecast_call(const tapecast_entry *entry, DLTensor *const
   }
   if (!workspace && entry->workspace(sizes) > 0) return TAPECAST_WORKSPACE;
   if ((uintptr_t)workspace % 64) return TAPECAST_ALIGNMENT;
-  args[n + entry->n_sizes] = tapecast_word(workspace);
-  args[n + entry->n_sizes + 1] = threads > 0 ? threads : 1;
+  args[count + entry->n_sizes] = tapecast_word(workspace);
+  args[count + entry->n_sizes + 1] = threads > 0 ? threads : 1;
   return entry->call(args);
 }
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..serialized_models.format import Entry, Manifest, Tensor
-from ..serialized_models.sizes import compile_size, rename
+from ..serialized_models.sizes import Reading, compile_size, readings, rename, solve
 from .arrays import DATA_OFFSET, DENSE, LAYOUT_IS_KNOWN, Array, address, dense, dtype_of
 from .checking import Signature, arrays_of, bind, measure, outputs_for, signature_of
 from .library import function, grow_pool
@@ -79,6 +79,7 @@ class Entrypoint:
             "native": self.native,
             "new_scratch": self.scratch,
             "pack": self.head.pack_into,
+            "solve": solve,
         }
         names |= {f"t{k}": dtype_of(t.dtype) for k, t in enumerate((*self.entry.inputs, *self.entry.outputs))}
         exec(compile(fast_source(self.entry, self.manifest.dims), f"<{self.signature.name}>", "exec"), names)
@@ -144,7 +145,10 @@ def fast_source(entry: Entry, dims: Mapping[str, tuple[int, int | None]]) -> str
         "    try:",
         f"        {''.join(f'a{k}, ' for k in inputs) or '()'} = args",
         *(f"        h{k} = a{k}.shape" for k in inputs),
-        *(f"        {sizes[name]} = {_giver(entry, name)}" for name in entry.sizes),
+        *(
+            f"        {sizes[r.size]} = {_read(r, sizes)}"
+            for r in readings([t.shape for t in entry.inputs], entry.sizes)
+        ),
         f"        right = {' and '.join(_conditions(entry, dims, sizes))}",
         "    except (AttributeError, IndexError, TypeError, ValueError):",
         "        right = False",
@@ -170,9 +174,12 @@ def _address(name: str) -> str:
     return f"at(id({name}) + {DATA_OFFSET}).value" if LAYOUT_IS_KNOWN else f"address({name})"
 
 
-def _giver(entry: Entry, size: str) -> str:
-    """Where a size is read: the first input axis that is the size itself."""
-    return next(f"h{k}[{t.shape.index(size)}]" for k, t in enumerate(entry.inputs) if size in t.shape)
+def _read(reading: Reading, sizes: dict[str, str]) -> str:
+    """The value of a size, from the shape of an input."""
+    length = f"h{reading.input}[{reading.axis}]"
+    if reading.text == reading.size:
+        return length
+    return f"solve({length}, {', '.join(rename(end, sizes) for end in reading.ends())})"
 
 
 def _conditions(entry: Entry, dims: Mapping[str, tuple[int, int | None]], sizes: dict[str, str]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..serialized_models.format import Entry, Tensor
-from ..serialized_models.sizes import compile_size
+from ..serialized_models.sizes import compile_size, names_in, readings, solve
 from .arrays import Array, dense, dtype_of, is_dtype, to_array
 
 Dims = Mapping[str, tuple[int, int | None]]
@@ -126,13 +126,14 @@ def _check_ranks(signature: Signature, arrays: Sequence[Array]) -> None:
 
 
 def _read_sizes(entry: Entry, arrays: Sequence[Array]) -> tuple[dict[str, int], dict[str, str]]:
-    """Each size's value, and the input that gave it: the first that has it as a whole axis."""
+    """Each size's value, and the name of the input that gave it."""
     sizes: dict[str, int] = {}
     givers: dict[str, str] = {}
-    for tensor, array in zip(entry.inputs, arrays, strict=True):
-        for axis, length in zip(tensor.shape, array.shape, strict=True):
-            if isinstance(axis, str) and axis in entry.sizes and axis not in sizes:
-                sizes[axis], givers[axis] = length, tensor.name
+    for reading in readings([t.shape for t in entry.inputs], entry.sizes):
+        length = arrays[reading.input].shape[reading.axis]
+        ends = (compile_size(end, tuple(sizes))(*sizes.values()) for end in reading.ends())
+        sizes[reading.size] = length if reading.text == reading.size else solve(length, *ends)
+        givers[reading.size] = entry.inputs[reading.input].name
     return sizes, givers
 
 
@@ -142,7 +143,8 @@ def _check_shapes(
     for tensor, array, shape in zip(signature.entry.inputs, arrays, signature.input_shapes, strict=True):
         wanted = shape(*values)
         if array.shape != wanted:
-            sizes = [n for n in signature.entry.sizes if any(n in str(axis) for axis in tensor.shape)]
+            used = {n for axis in tensor.shape for n in names_in(str(axis))}
+            sizes = [n for n in signature.entry.sizes if n in used]
             since = "".join(
                 f", as {n} is {values[signature.entry.sizes.index(n)]} in {givers[n]}" for n in sizes
             )

@@ -16,13 +16,15 @@ from .state import Memory, with_memory
 
 
 class Model:
-    """A compiled model. `model(x)` calls its entry `forward`, or its only one; other entries are attributes.
+    """A compiled model. `model(x)` calls its first entry point; all are attributes as well:
+    `model.encode(x)`.
 
     Arguments are numpy arrays or anything with `__dlpack__` or `__array__`, of the dtype and shape in
     `signature`; strided ones are copied once. The result is a numpy array, or a tuple of arrays for several
     outputs. `out=` gives arrays to write to, `threads=` bounds the threads of one call. Raises TypeError or
     ValueError, saying what was wanted and what came. Calls from several threads run side by side, except
-    those of entries with state."""
+    those of entries with state.
+    """
 
     manifest: Mapping[str, Any]
     """The manifest as it stands in the file."""
@@ -35,20 +37,22 @@ class Model:
         library: ctypes.CDLL,
         manifest: Manifest,
         memory: Memory,
-        threads: int,
-        methods: Mapping[str, Any],
+        points: Mapping[str, Entrypoint],
+        methods: Mapping[str, Callable[..., Any]],
     ) -> None:
-        self.name, self.manifest, self.threads, self.methods = manifest.name, manifest.text, threads, methods
-        self._library, self._memory, self._levels, self._entries = library, memory, manifest.levels, manifest
+        self.name, self.manifest, self.methods = manifest.name, manifest.text, methods
+        self.threads = next(iter(points.values())).threads
+        self._library, self._memory, self._points = library, memory, points
+        self._levels, self._entries, self._dims = manifest.levels, manifest.entries, manifest.dims
 
     @property
     def signature(self) -> str:
         """The entry points with dtypes, shapes and ranges, one a line."""
         hidden = frozenset(self._memory.now)
-        return "\n".join(describe(e, self._entries.dims, hidden) for e in self._entries.entries)
+        return "\n".join(describe(e, self._dims, hidden) for e in self._entries)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        raise TypeError(f"{self.name} has several entry points: call one of {', '.join(self.methods)}")
+        return next(iter(self.methods.values()))(*args, **named)
 
     def __repr__(self) -> str:
         count = "1 thread" if self.threads == 1 else f"{self.threads} threads"
@@ -71,6 +75,13 @@ class Model:
                 f"{self.name} cannot use {level}: the file has {', '.join(self._levels)}; choose one"
             )
         return level_name(found, self._levels)
+
+    def pure(self, name: str) -> Callable[..., Any]:
+        """The entry `name` as a function of all its inputs, state included, that gives all its outputs.
+
+        It neither reads nor changes what the model keeps between calls.
+        """
+        return self._points[name].function()
 
     def state(self) -> dict[str, Array]:
         """Copies of the values kept between calls, by name; empty for a model without state."""
@@ -105,12 +116,11 @@ def level_number(level: str, levels: tuple[str, ...]) -> int:
 def make_model(library: ctypes.CDLL, manifest: Manifest, container: Container, threads: int) -> Model:
     """A model of its own class, whose call goes straight to the entry's function."""
     memory = Memory(manifest, container)
-    methods = {e.name: _method(Entrypoint(library, manifest, e, threads), memory) for e in manifest.entries}
-    main = methods.get("forward") or (next(iter(methods.values())) if len(methods) == 1 else None)
+    points = {e.name: Entrypoint(library, manifest, e, threads) for e in manifest.entries}
+    methods = {name: _method(point, memory) for name, point in points.items()}
     members = {name: staticmethod(m) for name, m in methods.items() if not hasattr(Model, name)}
-    if main is not None:
-        members["__call__"] = staticmethod(main)
-    return type("Model", (Model,), members)(library, manifest, memory, threads, methods)
+    members["__call__"] = staticmethod(next(iter(methods.values())))
+    return type("Model", (Model,), members)(library, manifest, memory, points, methods)
 
 
 def _method(point: Entrypoint, memory: Memory) -> Callable[..., Any]:

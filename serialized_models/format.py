@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .sizes import compile_size
+from .sizes import compile_size, readings
 
 ARTIFACT = "tapecast artifact"
 PROGRAM = "tapecast program"
@@ -240,10 +240,10 @@ def _check_entry(entry: Entry, manifest: Manifest) -> None:
         raise ValueError(f"entry {entry.name!r} has the symbol {entry.symbol!r}")
     if missing := [s for s in entry.sizes if s not in manifest.dims]:
         raise ValueError(f"entry {entry.name} has the size {missing[0]} without a range")
-    if missing := [s for s in entry.sizes if s not in {axis for t in entry.inputs for axis in t.shape}]:
-        raise ValueError(
-            f"entry {entry.name} has the size {missing[0]}, and no axis of an input gives its value"
-        )
+    try:
+        readings([t.shape for t in entry.inputs], entry.sizes)
+    except ValueError as error:
+        raise ValueError(f"entry {entry.name}: {error}") from None
     for tensor in (*entry.inputs, *entry.outputs):
         _check_tensor(tensor, entry)
     compile_size(entry.workspace, entry.sizes)

@@ -19,6 +19,7 @@ from tapecast import runtime
 from tapecast.compiler import artifact
 from tapecast.compiler.artifact import write_artifact
 from tapecast.runtime import arrays, threads
+from tapecast.runtime.calling import fast_source
 from tapecast.runtime.checking import bind, measure, signature_of
 from tapecast.runtime.library import cpu_level
 from tapecast.serialized_models import format as file_format
@@ -244,6 +245,31 @@ def test_relations_between_sizes_hold(shapes: tuple, message: str):
         measure(RELATED, zeros(*shapes))
 
 
+SOLVED = Entry(
+    "m",
+    "m_m",
+    (Tensor("a", "int8", ("2*n+k", 3)), Tensor("b", "int8", ("4*k",))),
+    (),
+    ("k", "n"),
+    "0",
+    (),
+)
+
+
+def test_sizes_are_solved_from_expressions():
+    signature = signature_of("m", SOLVED, {"n": (0, None), "k": (1, None)})
+
+    def of(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+        return measure(signature, [np.zeros(shape, np.int8) for shape in shapes])
+
+    assert of((13, 3), (12,)) == (3, 5)
+    with pytest.raises(ValueError, match=r"a should be .*here .13, 3., as k is 3 in b, as n is 5 in a"):
+        of((14, 3), (12,))
+    with pytest.raises(ValueError, match="the size n should be at least 0, and it is -1 in input a: pad it"):
+        of((1, 3), (12,))
+    assert "s1 = solve(h0[0], 2 * 0 + s0, 2 * 1 + s0)" in fast_source(SOLVED, signature.dims)
+
+
 def test_arguments_are_bound_by_name():
     assert bind("m.attend", ATTEND.inputs, (1,), {"k": 3, "mask": 2}) == [1, 2, 3]
     with pytest.raises(TypeError, match="and 2 came: give mask as well"):
@@ -303,9 +329,15 @@ def test_wrong_state_is_refused_whole(counter: runtime.Model):
     assert counter.state()["total"].tolist() == [10, 20]
 
 
-def test_a_model_with_several_entries_has_one_to_call(counter: runtime.Model):
+def test_a_model_with_several_entries_calls_the_first(counter: runtime.Model):
     assert (counter(X) == expected(X)).all()
-    assert set(counter.methods) == {"forward", "step"}
+    assert list(counter.methods) == ["forward", "step"]
+
+
+def test_a_pure_call_takes_and_gives_the_state(counter: runtime.Model):
+    total, y = counter.pure("step")(np.zeros(2, np.float32), np.ones(2, np.float32))
+    assert total.tolist() == y.tolist() == [1, 1]
+    assert counter.state()["total"].tolist() == [10, 20]
 
 
 def test_levels(model: runtime.Model):
