@@ -1,0 +1,265 @@
+"""Modules that hold other modules or parameters: Sequential, ModuleList, ModuleDict, ParameterList."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any, Self
+
+from ..tensor import Tensor
+from .module import Module
+from .parameter import Parameter
+
+
+class Listing(Module):
+    """What Sequential and ModuleList share: children named "0", "1", ... in order."""
+
+    def _absolute(self, index: int) -> str:
+        """The name of the child at `index`, which may count from the end."""
+        position = operator.index(index)
+        if not -len(self) <= position < len(self):
+            raise IndexError(f"index {position} is out of range")
+        return str(position % len(self))
+
+    def _set_all(self, modules: Iterable[Any]) -> None:
+        """Make `modules` the children, in order, in place of those there are."""
+        modules = list(modules)
+        for name in list(self._modules):
+            delattr(self, name)
+        for position, module in enumerate(modules):
+            self.add_module(str(position), module)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._modules.values())
+
+    def __contains__(self, module: object) -> bool:
+        return any(module is mine for mine in self)
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        setattr(self, self._key(index), module)
+
+    def _key(self, index: int) -> str:
+        return self._absolute(index)
+
+    def __delitem__(self, index: int | slice) -> None:
+        modules = list(self)
+        self._absolute(0 if isinstance(index, slice) else index) if modules else None
+        del modules[index]
+        self._set_all(modules)
+
+    def append(self, module: Module) -> Self:
+        """Add a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def insert(self, index: int, module: Module) -> Self:
+        """Put a module before the one at `index`."""
+        if not isinstance(module, Module):
+            raise AssertionError(f"module should be of type: {Module}")
+        if not -len(self) <= index <= len(self):
+            raise IndexError(f"Index out of range: {index}")
+        modules = list(self)
+        modules.insert(index, module)
+        self._set_all(modules)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> Self:
+        """Add several modules at the end."""
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    def pop(self, key: int | slice) -> Any:
+        """Take out and return the module at `key`."""
+        module = self[key]  # type: ignore[index]
+        del self[key]
+        return module
+
+
+class Sequential(Listing):
+    """Modules called one after the other; given one by one, or named in a dict."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], Mapping):
+            named = args[0].items()
+        else:
+            named = ((str(i), module) for i, module in enumerate(args))
+        for name, module in named:
+            self.add_module(name, module)
+
+    def forward(self, input: Any) -> Any:
+        for module in self._modules.values():
+            input = module(input)
+        return input
+
+    def _key(self, index: int) -> str:
+        return list(self._modules)[int(self._absolute(index))]
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return type(self)(dict(list(self._modules.items())[index]))
+        return self._modules[self._key(index)]
+
+    def __delitem__(self, index: int | slice) -> None:
+        names = list(self._modules)[index] if isinstance(index, slice) else [self._key(index)]
+        for name in names:
+            delattr(self, name)
+        self._set_all(list(self))
+
+    def __add__(self, other: Sequential) -> Sequential:
+        if not isinstance(other, Sequential):
+            raise ValueError(
+                f"add operator supports only objects of Sequential class, but {type(other)} is given."
+            )
+        return Sequential(*self, *other)
+
+    def __iadd__(self, other: Sequential) -> Self:
+        return self.extend(other)
+
+
+class ModuleList(Listing):
+    """A list of modules that the parent module knows about."""
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
+        self.extend(modules or ())
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return type(self)(list(self)[index])
+        return self._modules[self._absolute(index)]
+
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return ModuleList([*self, *other])
+
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
+        return self.extend(modules)
+
+    def _child_lines(self) -> list[str]:
+        lines, position = [], 0
+        for text, run in groupby(map(repr, self)):
+            n = len(list(run))
+            lines.append(
+                f"({position}): {text}" if n == 1 else f"({position}-{position + n - 1}): {n} x {text}"
+            )
+            position += n
+        return lines
+
+
+class ModuleDict(Module):
+    """A dict of modules, by name, that the parent module knows about."""
+
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
+        super().__init__()
+        self.update(modules or {})
+
+    def __getitem__(self, key: str) -> Any:
+        return self._modules[key]
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.add_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        del self._modules[key]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._modules
+
+    def clear(self) -> None:
+        """Remove all modules."""
+        self._modules.clear()
+
+    def pop(self, key: str) -> Any:
+        """Take out and return the module called `key`."""
+        return self._modules.pop(key)
+
+    def keys(self) -> Any:
+        return self._modules.keys()
+
+    def items(self) -> Any:
+        return self._modules.items()
+
+    def values(self) -> Any:
+        return self._modules.values()
+
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+        """Add modules by name, in place of those of the same names."""
+        for key, module in modules.items() if isinstance(modules, Mapping | ModuleDict) else modules:
+            self[key] = module
+
+
+class ParameterList(Module):
+    """A list of parameters that the parent module knows about; a tensor becomes a parameter."""
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        self._size = 0
+        self.extend(values or ())
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return type(self)(list(self)[index])
+        return getattr(self, self._absolute(index))
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        setattr(self, self._absolute(index), as_parameter(value))
+
+    def _absolute(self, index: int) -> str:
+        position = operator.index(index)
+        if not -len(self) <= position < len(self):
+            raise IndexError(f"index {position} is out of range")
+        return str(position % len(self))
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Any]:
+        return (getattr(self, str(i)) for i in range(len(self)))
+
+    def __iadd__(self, values: Iterable[Any]) -> Self:
+        return self.extend(values)
+
+    def append(self, value: Any) -> Self:
+        """Add a parameter at the end."""
+        self._size += 1
+        self[-1] = value
+        return self
+
+    def extend(self, values: Iterable[Any]) -> Self:
+        """Add several parameters at the end."""
+        if isinstance(values, Tensor) or not isinstance(values, Iterable):
+            raise TypeError(
+                f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}"
+            )
+        for value in list(values):
+            self.append(value)
+        return self
+
+    def extra_repr(self) -> str:
+        return "\n".join(f"  ({i}): {describe(value)}" for i, value in enumerate(self))
+
+
+def as_parameter(value: Any) -> Any:
+    """A plain tensor as a parameter; anything else as it is."""
+    return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
+
+
+def describe(value: Any) -> str:
+    """One line for an entry of a list of parameters."""
+    if not isinstance(value, Tensor):
+        return f"Object of type: {type(value).__name__}"
+    size = "x".join(map(str, value.shape))
+    device = "" if value.device.type == "cpu" else f" ({value.device})"
+    kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
+    return f"{kind} containing: [{value.dtype} of size {size}{device}]"

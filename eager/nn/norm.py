@@ -1,0 +1,196 @@
+"""Normalisation layers: BatchNorm1d, BatchNorm2d, LayerNorm, GroupNorm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import functional as F
+from ..tape import no_grad
+from ..tensor import Tensor, tensor
+from . import init
+from .module import Module
+from .parameter import Parameter
+
+
+class BatchNorm(Module):
+    """Normalises each channel (axis 1) over all other axes, then scales and shifts it.
+
+    In training mode by the statistics of the batch, which also move the running ones by `momentum` (None: their
+    plain average over all batches); in eval mode by the running ones. Input ranks: `ndims`.
+    """
+
+    _version = 2
+    ndims: tuple[int, ...] = ()
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        register_affine(self, num_features, affine, bias, device, dtype)
+        if track_running_stats:
+            self.register_buffer("running_mean", F.zeros(num_features, device=device, dtype=dtype))
+            self.register_buffer("running_var", F.ones(num_features, device=device, dtype=dtype))
+            self.register_buffer("num_batches_tracked", tensor(0, device=device))
+        else:
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                self.register_buffer(name, None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Running mean 0 and variance 1, as before the first batch."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Scale 1, shift 0, and no statistics."""
+        self.reset_running_stats()
+        reset_affine(self)
+
+    def forward(self, input: Tensor) -> Tensor:
+        self.check_input(input)
+        if self.training and self.track_running_stats:
+            with no_grad():
+                self.num_batches_tracked.add_(1)
+                self.update_running_stats(input)
+        by_batch = self.training or self.running_mean is None
+        mean, var = (None, None) if by_batch else (self.running_mean, self.running_var)
+        return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, 0.0, self.eps)
+
+    def update_running_stats(self, input: Tensor) -> None:
+        """Move the running mean and (unbiased) variance towards the batch's, in place."""
+        axes = [0, *range(2, input.ndim)]
+        weight = self.momentum
+        if weight is None:
+            weight = 1.0 / self.num_batches_tracked.to(self.running_mean.dtype)
+        for running, batch in (
+            (self.running_mean, input.mean(axes)),
+            (self.running_var, input.var(axes, unbiased=True)),
+        ):
+            running.add_((batch - running) * weight)
+
+    def check_input(self, input: Tensor) -> None:
+        if input.ndim not in self.ndims:
+            wanted = " or ".join(f"{n}D" for n in self.ndims)
+            raise ValueError(f"expected {wanted} input (got {input.ndim}D input)")
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        # Version 1, and checkpoints of other tools, have no count of batches.
+        if args[0].get("version", 1) < 2 and self.track_running_stats:
+            state_dict.setdefault(f"{prefix}num_batches_tracked", self.num_batches_tracked)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+class BatchNorm1d(BatchNorm):
+    """BatchNorm of (N, C) or (N, C, L)."""
+
+    ndims = (2, 3)
+
+
+class BatchNorm2d(BatchNorm):
+    """BatchNorm of images (N, C, H, W)."""
+
+    ndims = (4,)
+
+
+class LayerNorm(Module):
+    """Normalises over the last axes, which must have the sizes `normalized_shape`, then scales and shifts."""
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
+        register_affine(self, shape, elementwise_affine, bias, device, dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Scale 1, shift 0."""
+        reset_affine(self)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class GroupNorm(Module):
+    """Normalises each of `num_groups` groups of channels (axis 1) of each sample, then scales and shifts."""
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        register_affine(self, num_channels, affine, bias, device, dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Scale 1, shift 0."""
+        reset_affine(self)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+def register_affine(
+    module: Module, shape: int | tuple[int, ...], weight: bool, bias: bool, device: Any, dtype: Any
+) -> None:
+    """Give a layer its scale (`weight`) and shift (`bias`); there is no shift without a scale."""
+    for name, wanted in (("weight", weight), ("bias", weight and bias)):
+        value = Parameter(F.empty(shape, device=device, dtype=dtype)) if wanted else None
+        module.register_parameter(name, value)
+
+
+def reset_affine(module: Module) -> None:
+    """Scale 1, shift 0."""
+    if module.weight is not None:
+        init.ones_(module.weight)
+    if module.bias is not None:
+        init.zeros_(module.bias)

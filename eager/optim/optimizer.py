@@ -1,0 +1,204 @@
+"""`Optimizer`: parameter groups, state, and the loop of a step. Names, state dicts and messages are PyTorch's."""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..tape import enable_grad, no_grad
+from ..tensor import Tensor
+
+Group = dict[str, Any]
+
+
+class Optimizer:
+    """Changes parameters by their gradients. A subclass gives the defaults and `update`, or its own `step`.
+
+    `params`: tensors, (name, tensor) pairs, or dicts with "params" and settings of their own. `state[param]` is
+    the dict of what the optimizer remembers about a parameter. Errors: TypeError and ValueError as in PyTorch.
+    """
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                f"{type(params).__name__}"
+            )
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        self.defaults = defaults
+        self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+        self.param_groups: list[Group] = []
+        for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
+            self.add_param_group(dict(group) if isinstance(group, dict) else group)
+
+    def add_param_group(self, param_group: Group) -> None:
+        """Add parameters with settings of their own; settings that are not given are the optimizer's."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        param_group.update(named_parameters(param_group["params"]))
+        for param in param_group["params"]:
+            check_parameter(param)
+        for name, default in self.defaults.items():
+            param_group.setdefault(name, default)
+        self._check_overlap(param_group)
+        self.param_groups.append(param_group)
+
+    def _check_overlap(self, new: Group) -> None:
+        mine = {id(param) for group in self.param_groups for param in group["params"]}
+        ids = [id(param) for param in new["params"]]
+        if len(set(ids)) != len(ids):
+            raise ValueError(
+                "optimizer got a parameter group that names a parameter twice; pass each parameter once"
+            )
+        if not mine.isdisjoint(ids):
+            raise ValueError("some parameters appear in more than one parameter group")
+        if any(("param_names" in group) != ("param_names" in new) for group in self.param_groups):
+            raise ValueError("all optimizer param groups should be with/without names")
+
+    # ---- stepping -----------------------------------------------------------------------------------------
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient. `closure` computes the loss, which is returned."""
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with no_grad():
+            for group in self.param_groups:
+                for param in group["params"]:
+                    if param.grad is not None:
+                        self._update(param, group)
+        self._stepped = True
+        return loss
+
+    def _update(self, param: Tensor, group: Group) -> None:
+        known = self.state.get(param)
+        state = {} if known is None else known
+        self.update(param, param.grad, state, group)
+        if state and known is None:
+            self.state[param] = state
+
+    def update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
+        """Change `param` in place by `grad`; runs without a tape. `state` is empty the first time."""
+        raise NotImplementedError(f"{type(self).__name__} must define update, or a step of its own")
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget all gradients, or with `set_to_none=False` fill them with zeros."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                if set_to_none:
+                    param.grad = None
+                elif param.grad is not None:
+                    param.grad.detach_().zero_()
+
+    # ---- state dicts --------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state and the groups' settings, with parameters numbered in order of their groups."""
+        numbers: dict[int, int] = {}
+        for group in self.param_groups:
+            for param in group["params"]:
+                numbers.setdefault(id(param), len(numbers))
+        groups = [
+            {**group, "params": [numbers[id(param)] for param in group["params"]]}
+            for group in self.param_groups
+        ]
+        state = {numbers.get(id(key), key): value for key, value in self.state.items()}
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take over state and settings; parameters are matched by their order. The tensors are copied.
+
+        Errors: ValueError when groups differ in number or size.
+        """
+        saved = copy.deepcopy(state_dict["param_groups"])
+        if len(saved) != len(self.param_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if any(len(a["params"]) != len(b["params"]) for a, b in zip(saved, self.param_groups, strict=True)):
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+            )
+        params = {
+            number: param
+            for theirs, mine in zip(saved, self.param_groups, strict=True)
+            for number, param in zip(theirs["params"], mine["params"], strict=True)
+        }
+        self.state = defaultdict(dict)
+        for number, value in state_dict["state"].items():
+            param = params.get(number)
+            self.state[number if param is None else param] = copied(value, param)
+        kept = ("params", "param_names")
+        self.param_groups = [
+            {**theirs, **{key: mine[key] for key in kept if key in mine}}
+            for theirs, mine in zip(saved, self.param_groups, strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        text = f"{type(self).__name__} ("
+        for i, group in enumerate(self.param_groups):
+            text += f"\nParameter Group {i}\n"
+            text += "".join(f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params")
+        return text + ")"
+
+
+def named_parameters(params: Any) -> Group:
+    """The "params" of a group as a list, and as "param_names" the names where pairs were given."""
+    if isinstance(params, Tensor):
+        return {"params": [params]}
+    if isinstance(params, set):
+        raise TypeError(
+            "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in "
+            "sets will change between runs. Please use a list instead."
+        )
+    params = list(params)
+    pairs = [pair for pair in params if isinstance(pair, tuple)]
+    if not pairs:
+        return {"params": params}
+    if len(pairs) != len(params):
+        raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+    return {"params": [tensor for _, tensor in pairs], "param_names": [name for name, _ in pairs]}
+
+
+def check_parameter(param: Any) -> None:
+    """TypeError for what is no tensor, ValueError for a tensor that was computed from others."""
+    if not isinstance(param, Tensor):
+        raise TypeError(
+            f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}"
+        )
+    if not (param.is_leaf or param.retains_grad):
+        raise ValueError("can't optimize a non-leaf Tensor")
+
+
+def copied(value: Any, param: Tensor | None, key: str = "") -> Any:
+    """A copy of loaded state, with floating-point tensors in the dtype and place of their parameter.
+
+    The count of steps keeps its dtype: float16 could not count beyond 2048.
+    """
+    if isinstance(value, Mapping):
+        return {k: copied(v, param, k) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(copied(v, param, key) for v in value)
+    if not isinstance(value, Tensor):
+        return copy.deepcopy(value)
+    if param is None or key == "step" or not param.is_floating_point():
+        return value.detach().clone()
+    return value.detach().clone().to(device=param.device, dtype=param.dtype)
+
+
+def check_setting(name: str, value: Any, ok: bool) -> None:
+    """ValueError unless `ok`, in PyTorch's words."""
+    if not ok:
+        raise ValueError(f"Invalid {name}: {value}")
+
+
+def refuse(**settings: Any) -> None:
+    """ValueError for settings of PyTorch that ask for something no optimizer here does."""
+    for name, value in settings.items():
+        if value:
+            raise ValueError(
+                f"{name}={value!r} is not supported: updates run without a tape; leave {name} at its default"
+            )
