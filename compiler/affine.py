@@ -29,10 +29,15 @@ def _both(f: object, x: Expr | None, y: Expr | None) -> Expr | None:
 
 
 def offset(index: Sequence[Expr], shape: Sequence[Expr]) -> Expr:
-    """The element offset of `index` in a dense row-major buffer of `shape`."""
+    """The element offset of `index` in a dense row-major buffer of `shape`: each index times its stride.
+
+    Constants end up in one term at the end, so that neighbours differ in that term alone.
+    """
     out: Expr = Const(0)
-    for i, n in zip(index, shape, strict=True):
-        out = loops.add(loops.mul(out, n), i)
+    scale: Expr = Const(1)
+    for i, n in zip(reversed(index), reversed(shape), strict=True):
+        out = loops.add(loops.mul(i, scale), out)
+        scale = loops.mul(scale, n)
     return out
 
 

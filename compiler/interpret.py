@@ -6,7 +6,7 @@ is an error here, so a kernel that passes reads and writes only its buffers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from .loops import (
     Accumulate,
     Alloc,
     Body,
-    Call,
     Cast,
     Const,
     Expr,
@@ -105,39 +104,41 @@ def interpret(
     kernel: Kernel,
     arrays: Mapping[str, np.ndarray[Any, Any]],
     sizes: Mapping[str, int] | None = None,
-    kernels: Mapping[str, Kernel] | None = None,
 ) -> None:
     """Run `kernel` on dense arrays, one per buffer, writing its outputs in place.
 
-    `sizes` gives every dynamic size (`threads` defaults to 1); `kernels` holds those a `Call` names. An array may
-    have another shape than its buffer, as long as it has as many elements: the memory is what counts.
+    `sizes` gives every dynamic size (`threads` defaults to 1). An array may have another shape than its buffer, as
+    long as it has as many elements: the memory is what counts.
     """
-    run = _Run({}, {"threads": 1, **(sizes or {})}, kernels or {})
+    run = _Run({}, {"threads": 1, **(sizes or {})})
     for b in kernel.buffers:
         shape = tuple(int(run.expr(n)) for n in b.shape)
         if not arrays[b.name].flags.c_contiguous or arrays[b.name].size != np.prod(shape, dtype=int):
             raise ValueError(f"{kernel.name}: buffer {b.name} wants a dense array of {list(shape)}")
         run.arrays[b.name] = arrays[b.name].reshape(shape)
     with np.errstate(all="ignore"):
-        run.body(kernel.body)
+        for _ in run.body(kernel.body):
+            raise ValueError(f"{kernel.name}: a sync outside of any block loop")
 
 
 class _Run:
-    """One run: the buffers, the sizes and the loop variables in force."""
+    """One run: the buffers, the sizes and the loop variables in force. `body` yields at every `Sync`."""
 
-    def __init__(self, arrays: dict[str, Any], sizes: dict[str, int], kernels: Mapping[str, Kernel]) -> None:
-        self.arrays, self.sizes, self.kernels, self.vars = arrays, sizes, kernels, dict[str, int]()
+    def __init__(self, arrays: dict[str, Any], sizes: dict[str, int]) -> None:
+        self.arrays, self.sizes, self.vars = arrays, sizes, dict[str, int]()
 
-    def body(self, body: Body) -> None:
+    def body(self, body: Body) -> Iterator[None]:
         for s in body:
-            self.stmt(s)
+            yield from self.stmt(s)
 
-    def stmt(self, s: Stmt) -> None:
+    def stmt(self, s: Stmt) -> Iterator[None]:
         match s:
+            case For(kind="block"):
+                self.block(s)
             case For(var, extent, _, body):
                 for i in range(int(self.expr(extent))):
                     self.vars[var] = i
-                    self.body(body)
+                    yield from self.body(body)
                 self.vars.pop(var, None)
             case Store(b, index, value):
                 self.arrays[b][self.place(b, index)] = self.expr(value)
@@ -146,17 +147,23 @@ class _Run:
                 self.arrays[b][at] = SCALAR_FUNCTIONS[op](self.arrays[b][at], self.expr(value))
             case Alloc(b, shape, dtype, _, body):
                 self.arrays[b] = _undefined(shape, dtype)
-                self.body(body)
+                yield from self.body(body)
                 del self.arrays[b]
             case If(cond, body):
                 if self.expr(cond):
-                    self.body(body)
-            case Call(name, buffers):
-                called = self.kernels[name]
-                bound = {p.name: self.arrays[b] for p, b in zip(called.buffers, buffers, strict=True)}
-                _Run(bound, self.sizes, self.kernels).body(called.body)
+                    yield from self.body(body)
             case Sync():
-                raise NotImplementedError("interpret: a kernel with sync runs through the thread interpreter")
+                yield
+
+    def block(self, s: For) -> None:
+        """All iterations side by side, each with variables and registers of its own, in step at every `Sync`."""
+        threads = []
+        for i in range(int(self.expr(s.extent))):
+            one = _Run(dict(self.arrays), self.sizes)
+            one.vars = {**self.vars, s.var: i}
+            threads.append(one.body(s.body))
+        while threads:
+            threads = [t for t in threads if next(t, self) is None]
 
     def place(self, b: str, index: tuple[Expr, ...]) -> tuple[int, ...]:
         at = tuple(int(self.expr(i)) for i in index)

@@ -4,7 +4,7 @@
     expr   = Const(value, dtype) | Index(var) | Size(name) | Load(buffer, index*, dtype)
            | Scalar(op, expr*, dtype) | Select(cond, expr, expr, dtype) | Cast(expr, dtype)
     stmt   = For(var, extent, kind, stmt*) | Store(buffer, index*, expr) | Accumulate(buffer, index*, op, expr)
-           | Alloc(buffer, shape, dtype, scope, stmt*) | If(cond, stmt*) | Sync | Call(kernel, buffer*)
+           | Alloc(buffer, shape, dtype, scope, stmt*) | If(cond, stmt*) | Sync
     kind   = serial | parallel | vector | unroll | grid | block
     scope  = global | shared | register
     role   = in | out | temp | weight
@@ -18,7 +18,8 @@ Meaning, which `interpret.py` spells out slowly and every emitter must agree wit
 * `Accumulate(b, i, op, e)` is b[i] = b[i] op e. With op "add" and e a product it is one fused multiply-add.
 * `Select` evaluates only the side it chooses, and a statement under a false `If` touches no memory: both may
   guard a load that is out of bounds. `Alloc` gives fresh, undefined storage for the statements in it.
-* `Sync` waits for all `block` iterations of the kernel (CUDA); on the CPU blocks run one after the other.
+* `Sync`, directly in the body of a `block` loop or under serial loops of it, waits for all iterations of that loop.
+  A `shared` buffer is one for all of them; registers inside are each iteration's own.
 
 Scalar functions are those of `eager.ops.scalars`. Nodes are immutable, compare by value and print as the text
 that golden tests hold.
@@ -27,7 +28,7 @@ that golden tests hold.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 INDEX = "int64"
 
@@ -77,7 +78,7 @@ class Cast(NamedTuple):
     dtype: str
 
 
-Expr = Union[Const, Index, Size, Load, Scalar, Select, Cast]
+Expr = Const | Index | Size | Load | Scalar | Select | Cast
 
 
 class For(NamedTuple):
@@ -117,12 +118,7 @@ class Sync(NamedTuple):
     pass
 
 
-class Call(NamedTuple):
-    kernel: str
-    buffers: tuple[str, ...]
-
-
-Stmt = Union[For, Store, Accumulate, Alloc, If, Sync, Call]
+Stmt = For | Store | Accumulate | Alloc | If | Sync
 Body = tuple[Stmt, ...]
 
 
@@ -450,8 +446,6 @@ def stmt_lines(s: Stmt, pad: str) -> Iterator[str]:
             yield from body_lines(body, pad + "  ")
         case Sync():
             yield f"{pad}sync"
-        case Call(kernel, buffers):
-            yield f"{pad}{kernel}({', '.join(buffers)})"
 
 
 def body_lines(body: Body, pad: str) -> Iterator[str]:
@@ -460,7 +454,9 @@ def body_lines(body: Body, pad: str) -> Iterator[str]:
 
 
 def kernel_text(k: Kernel) -> str:
-    params = [f"{b.name}: {b.role} {b.dtype}[{', '.join(_strip(expr_text(n)) for n in b.shape)}]" for b in k.buffers]
+    params = [
+        f"{b.name}: {b.role} {b.dtype}[{', '.join(_strip(expr_text(n)) for n in b.shape)}]" for b in k.buffers
+    ]
     return "\n".join([f"kernel {k.name}({', '.join([*params, *k.sizes])}):", *body_lines(k.body, "  ")])
 
 

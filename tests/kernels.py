@@ -99,7 +99,7 @@ def matmul(m: int, n_sum: int, n: int, dynamic: bool = False, role: str = "weigh
 
 
 def conv(batch: int, side: int, cin: int, cout: int, stride: int = 1) -> Case:
-    """3×3, channels last, the input already padded: y[n, h, w, co] = relu(sum x[n, h*s+kh, w*s+kw, ci] * w[co, ci, kh, kw])."""
+    """3×3, channels last, the input already padded, then relu."""
     out = (side - 3) // stride + 1
     where = [loops.add(loops.mul(i(axis), const(stride)), k(axis - 1)) for axis in (2, 3)]
     term = f32("mul", load("x", i(0), *where, k(0)), load("w", i(1), k(0), k(1), k(2)))

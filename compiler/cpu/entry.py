@@ -137,7 +137,9 @@ def _level_text(library: str, numbers: Sequence[int]) -> str:
 
 _LEVELS = """\
 @MODEL_level_in_use = internal global i32 0, align 4
-@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 65535, ptr @MODEL_start, ptr null }]
+%MODEL_constructor = type { i32, ptr, ptr }
+@llvm.global_ctors = appending global [1 x %MODEL_constructor] [
+  %MODEL_constructor { i32 65535, ptr @MODEL_start, ptr null }]
 define internal i32 @MODEL_best(i32 %most) nounwind {
   %have = call i32 @MODEL_detect()
 BEST

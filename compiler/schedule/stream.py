@@ -8,6 +8,7 @@ at the end; any other reduction runs a vector of results side by side.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 from .. import loops
 from ..affine import stride
@@ -200,8 +201,8 @@ def collapse(kernel: Kernel) -> Kernel:
     """Merge neighbouring loops that every buffer is walked by alike, in full, or not at all: the fewer axes, the
     longer the vectors."""
     while True:
-        nest, body = unwrap(kernel.body)
-        for outer, inner in zip(nest, nest[1:], strict=False):
+        nest, _ = unwrap(kernel.body)
+        for outer, inner in pairwise(nest):
             merged = _merge(kernel, outer, inner)
             if merged is not None:
                 kernel = merged

@@ -1,0 +1,84 @@
+"""The compiler's front door: graphs in, one artifact file out, and a report of what was done."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..tracer.graph import Graph
+from .artifact import write_artifact
+from .library import KernelInfo
+from .options import Options
+from .pipeline import Times, compile_graphs
+from .verify import verify
+
+#: Opens an artifact file for running. The runtime stands above the compiler, so it is handed down (see `jit.py`).
+Loader = Callable[[Path], Any]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a compilation did. Sizes are in bytes, times in seconds, `kernels` in order of their first call."""
+
+    path: Path
+    levels: tuple[str, ...]
+    sizes: Mapping[str, int]
+    times: Mapping[str, float]
+    kernels: tuple[KernelInfo, ...]
+    verification: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.times.values())
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{name} {_bytes(n)}" for name, n in self.sizes.items())
+        times = ", ".join(f"{name} {1e3 * s:.0f} ms" for name, s in self.times.items())
+        lines = [
+            f"{self.path}: {len(self.kernels)} kernels for {', '.join(self.levels)} in {self.seconds:.2f} s",
+            f"  sizes: {sizes}",
+            f"  times: {times}",
+        ]
+        for entry, runs in self.verification.items():
+            worst = max((r["compiled_error"] for r in runs), default=0.0)
+            eager = max((r["eager_error"] for r in runs), default=0.0)
+            lines.append(f"  {entry}: error {worst:.1e} of the largest value against float64 (eager {eager:.1e})")
+        return "\n".join(lines)
+
+
+def compile_artifact(
+    graphs: Mapping[str, Graph], path: str | Path, *, load: Loader | None = None, **options: Any
+) -> Report:
+    """Compile `graphs`, one entry point each, to the file `path`; `options` are the fields of `Options`.
+
+    The name of exported symbols is the file's unless `name` says otherwise. With `verify` (the default) and a
+    `load`er the result is run against the graphs before it appears under its name.
+    Raises ValueError for an unknown option, NotImplementedError for an op without a loop rule, VerificationError.
+    """
+    path = Path(path)
+    options.setdefault("name", symbol_name(path))
+    chosen = Options(**options)
+    times = Times()
+    library = compile_graphs(graphs, chosen, times)
+    report: dict[str, Any] = {}
+    if chosen.verify and load is not None:
+        with times.stage("verify"), tempfile.TemporaryDirectory() as folder:
+            trial = Path(folder) / path.name
+            write_artifact(trial, library)
+            report = verify(graphs, load(trial))
+    with times.stage("write"):
+        sizes = write_artifact(path, library, report=report)
+    return Report(path, library.levels, sizes, times.stages, library.kernels, report)
+
+
+def symbol_name(path: Path) -> str:
+    """A C identifier from a file name: `my-model.v2.so` gives `my_model_v2`."""
+    stem = "".join(c if c.isascii() and c.isalnum() else "_" for c in path.stem)
+    return f"m_{stem}" if not stem or stem[0].isdigit() else stem
+
+
+def _bytes(n: int) -> str:
+    return f"{n / 1e6:.2f} MB" if n >= 1e6 else f"{n / 1e3:.1f} kB"

@@ -1,0 +1,1 @@
+"""The CUDA backend: CUDA C++ from scheduled loops, compiled by NVRTC."""
