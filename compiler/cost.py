@@ -53,7 +53,7 @@ class _Counted(NamedTuple):
     """A scalar of which only the dtype is known. Index scalars cost nothing: they are addresses."""
 
     dtype: str
-    index: bool = False
+    address: bool = False
 
 
 @dataclass
@@ -70,11 +70,11 @@ class _Counter:
             raise AttributeError(f"the scalar language has no function {name!r}")
 
         def count(*args: _Counted) -> _Counted:
-            is_index = all(a.index for a in args)
-            if not is_index:
+            is_address = all(a.address for a in args)
+            if not is_address:
                 self.functions += name in FUNCTIONS
                 self.arithmetic += name not in FUNCTIONS
-            return _Counted(result_dtype(name, args[0].dtype), is_index)
+            return _Counted(result_dtype(name, args[0].dtype), is_address)
 
         return count
 
@@ -85,13 +85,13 @@ class _Counter:
         return _Counted("int64", True)
 
     def select(self, cond: _Counted, then: _Counted, other: _Counted) -> _Counted:
-        is_index = cond.index and then.index and other.index
-        self.arithmetic += not is_index
-        return _Counted(then.dtype, is_index)
+        is_address = cond.address and then.address and other.address
+        self.arithmetic += not is_address
+        return _Counted(then.dtype, is_address)
 
     def cast(self, x: _Counted, dtype: str) -> _Counted:
-        self.arithmetic += not x.index and x.dtype != dtype
-        return _Counted(dtype, x.index)
+        self.arithmetic += not x.address and x.dtype != dtype
+        return _Counted(dtype, x.address)
 
     def reduce(self, op: str, sizes: Sequence[int], body: Callable[..., _Counted]) -> _Counted:
         outside, self.around, self.reduces = self.around, (*self.around, *sizes), True
