@@ -3,10 +3,10 @@
     python tools/fit_polynomials.py            prints every table, with its error
     python tools/fit_polynomials.py EXP_F64    prints one
 
-A fit minimises the largest weighted error over a grid of Chebyshev points: Lawson's iteration (reweighted least
-squares) in float64, on residuals computed with 60 digits, so that repeating it refines the coefficients as far as
-wanted. Then the coefficients are rounded to the format one by one, lowest power first, and after each the rest is
-fitted again, so that later coefficients make up for the rounding of earlier ones.
+A fit minimises the largest weighted error over a grid of Chebyshev points: Lawson's iteration (reweighted
+least squares) in float64, on residuals computed with 60 digits, so that repeating it refines the coefficients
+as far as wanted. Then the coefficients are rounded to the format one by one, lowest power first, and after
+each the rest is fitted again, so that later coefficients make up for the rounding of earlier ones.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import mpmath as mp
 import numpy as np
 
 mp.mp.dps = 60
+Function = Callable[[mp.mpf], mp.mpf]
+
 POINTS = 801
 LAWSON_STEPS = 120
 
@@ -26,11 +28,11 @@ LAWSON_STEPS = 120
 class Fit(NamedTuple):
     """`function` ≈ sum of c_k x^k, k < terms, on [lo, hi]; the error counts times `weight`."""
 
-    function: Callable[[mp.mpf], mp.mpf]
+    function: Function
     lo: float
     hi: float
     terms: int
-    weight: Callable[[mp.mpf], mp.mpf]
+    weight: Function
     dtype: str
     note: str
     fixed: tuple[float, ...] = ()  # the first coefficients, given
@@ -91,10 +93,6 @@ QUARTER_PI_SQUARED = float((mp.pi / 4) ** 2) * 1.0001
 ATANH = float((3 - 2 * mp.sqrt(2)) ** 2) * 1.0001  # s^2 for s = (m-1)/(m+1), m = sqrt(2)
 
 
-def one(_: mp.mpf) -> mp.mpf:
-    return mp.mpf(1)
-
-
 def expm1_tail(x: mp.mpf) -> mp.mpf:
     """(e^x - 1 - x) / x^2."""
     return mp.mpf(1) / 2 if abs(x) < 1e-20 else (mp.expm1(x) - x) / x**2
@@ -105,8 +103,8 @@ def log1p_tail(x: mp.mpf) -> mp.mpf:
     return mp.mpf(1) / 3 if abs(x) < 1e-15 else (mp.log1p(x) - x + x * x / 2) / x**3
 
 
-def atanh_tail(first: int) -> Callable[[mp.mpf], mp.mpf]:
-    """(2 atanh(s) - 2s - … ) / s^(2 first + 1) as a function of z = s^2: the series from 2/(2 first + 1) on."""
+def atanh_tail(first: int) -> Function:
+    """The series of 2 atanh(s) from the term 2/(2 first + 1) on, over its power of s, in z = s^2."""
 
     def tail(z: mp.mpf) -> mp.mpf:
         return mp.nsum(lambda k: 2 * z**k / (2 * (k + first) + 1), [0, mp.inf])
@@ -114,14 +112,23 @@ def atanh_tail(first: int) -> Callable[[mp.mpf], mp.mpf]:
     return tail
 
 
-def odd_tail(function: Callable[[mp.mpf], mp.mpf], at_zero: mp.mpf) -> Callable[[mp.mpf], mp.mpf]:
+def odd_tail(function: Function, at_zero: mp.mpf) -> Function:
     """(f(x) - x) / x^3 as a function of z = x^2."""
     return lambda z: at_zero if z < 1e-20 else (function(mp.sqrt(z)) - mp.sqrt(z)) / mp.sqrt(z) ** 3
 
 
-def odd_weight(function: Callable[[mp.mpf], mp.mpf]) -> Callable[[mp.mpf], mp.mpf]:
-    """What an error of `odd_tail` is relative to f(x)."""
-    return lambda z: mp.mpf(0) if z == 0 else mp.sqrt(z) ** 3 / function(mp.sqrt(z))
+def relative(function: Function, power: int) -> Function:
+    """The weight of an error of P where f(x) has the term x^power P(x): what it is relative to f(x)."""
+    return lambda x: x**power / function(x) if x or not power else mp.mpf(0)
+
+
+def relative_odd(function: Function, power: int) -> Function:
+    """The same for a term x^power P(x^2), as a function of z = x^2."""
+    return lambda z: relative(function, power)(mp.sqrt(z))
+
+
+def twice_atanh(s: mp.mpf) -> mp.mpf:
+    return 2 * mp.atanh(s)
 
 
 def cos_tail(z: mp.mpf) -> mp.mpf:
@@ -142,26 +149,23 @@ def erf_ratio_weight(z: mp.mpf) -> mp.mpf:
     return mp.sqrt(mp.pi) / 2 if z == 0 else mp.sqrt(z) / mp.erf(mp.sqrt(z))
 
 
-def log_erfc(center: float) -> Callable[[mp.mpf], mp.mpf]:
+def log_erfc(center: float) -> Function:
     return lambda t: mp.log(mp.erfc(t + center))
 
 
-def log_erfc_weight(center: float) -> Callable[[mp.mpf], mp.mpf]:
+def log_erfc_weight(center: float) -> Function:
     """What an absolute error of log(erfc) is relative to erf."""
     return lambda t: mp.erfc(t + center) / mp.erf(t + center)
 
 
-SIN = (odd_tail(mp.sin, -mp.mpf(1) / 6), odd_weight(mp.sin))
-TANH = (odd_tail(mp.tanh, -mp.mpf(1) / 3), odd_weight(mp.tanh))
-LOG1P_WEIGHT = lambda x: x**3 / mp.log1p(x) if x else mp.mpf(0)  # noqa: E731
-ATANH_WEIGHT = lambda z: mp.sqrt(z) ** 3 / (2 * mp.atanh(mp.sqrt(z))) if z else mp.mpf(0)  # noqa: E731
-ATANH5_WEIGHT = lambda z: mp.sqrt(z) ** 5 / (2 * mp.atanh(mp.sqrt(z))) if z else mp.mpf(0)  # noqa: E731
-EXPM1_WEIGHT = lambda x: x**2 / mp.expm1(x) if x else mp.mpf(0)  # noqa: E731
-
+SIN = (odd_tail(mp.sin, -mp.mpf(1) / 6), relative_odd(mp.sin, 3))
+TANH = (odd_tail(mp.tanh, -mp.mpf(1) / 3), relative_odd(mp.tanh, 3))
+EXP_WEIGHT, EXPM1_WEIGHT, LOG1P_WEIGHT = relative(mp.exp, 0), relative(mp.expm1, 2), relative(mp.log1p, 3)
+ATANH_WEIGHT, ATANH5_WEIGHT = relative_odd(twice_atanh, 3), relative_odd(twice_atanh, 5)
 F32, F64 = "float32", "float64"
 FITS = {
-    "EXP_F32": Fit(mp.exp, -HALF_LN2, HALF_LN2, 7, lambda x: mp.exp(-x), F32, "exp(x), |x| < ln2/2", (1.0, 1.0)),
-    "EXP_F64": Fit(mp.exp, -HALF_LN2, HALF_LN2, 12, lambda x: mp.exp(-x), F64, "exp(x), |x| < ln2/2", (1.0, 1.0)),
+    "EXP_F32": Fit(mp.exp, -HALF_LN2, HALF_LN2, 7, EXP_WEIGHT, F32, "exp(x), |x| < ln2/2", (1.0, 1.0)),
+    "EXP_F64": Fit(mp.exp, -HALF_LN2, HALF_LN2, 12, EXP_WEIGHT, F64, "exp(x), |x| < ln2/2", (1.0, 1.0)),
     "EXPM1_F32": Fit(expm1_tail, -HALF_LN2, HALF_LN2, 5, EXPM1_WEIGHT, F32, "expm1(x) = x + x^2 P(x)"),
     "EXPM1_F64": Fit(expm1_tail, -HALF_LN2, HALF_LN2, 11, EXPM1_WEIGHT, F64, "expm1(x) = x + x^2 P(x)"),
     "LOG1P_F32": Fit(log1p_tail, *ROOT, 9, LOG1P_WEIGHT, F32, "log1p(x) = x - x^2/2 + x^3 P(x)"),
@@ -180,7 +184,7 @@ FITS = {
     "SIN_F64": Fit(SIN[0], 0, QUARTER_PI_SQUARED, 6, SIN[1], F64, "sin(x) = x + x^3 P(x^2), |x| < pi/4"),
     "COS_F32": Fit(cos_tail, 0, QUARTER_PI_SQUARED, 4, cos_weight, F32, "cos(x) = 1 - x^2/2 + x^4 P(x^2)"),
     "COS_F64": Fit(cos_tail, 0, QUARTER_PI_SQUARED, 6, cos_weight, F64, "cos(x) = 1 - x^2/2 + x^4 P(x^2)"),
-    "EXP_SHORT": Fit(mp.exp, -HALF_LN2, HALF_LN2, 8, lambda x: mp.exp(-x), F64, "exp(x) for float32's pow", (1.0,)),
+    "EXP_SHORT": Fit(mp.exp, -HALF_LN2, HALF_LN2, 8, EXP_WEIGHT, F64, "exp(x) for float32's pow", (1.0,)),
     "ATANH_SHORT": Fit(atanh_tail(1), 0, ATANH, 5, ATANH_WEIGHT, F64, "2 atanh(s) for float32's pow"),
 }  # fmt: skip
 

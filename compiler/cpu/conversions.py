@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def cast(s: LlvmScalars, x: Value, dtype: str) -> Value:
-    """`x` as the dtype, lane by lane. Float to integer truncates; out of range gives the nearest end, nan 0."""
+    """`x` as the dtype. Float to integer truncates; out of range gives the nearest end, nan 0."""
     if x.dtype == dtype:
         return x
     if x.dtype in HALVES:
@@ -113,7 +113,7 @@ def _float_to_half(s: LlvmScalars, x: Value) -> Value:
 
 
 def _rounded_to_odd(s: LlvmScalars, x: Value) -> Value:
-    """The float32 next to a float64, with an odd last bit if inexact: rounding it again is as rounding once."""
+    """A neighbouring float32, with an odd last bit if inexact: rounding it again is as rounding once."""
     near = s.convert("fptrunc", x, "float32")
     back = s.convert("fpext", near, "float64")
     bits = s.bitcast(near, "int32")

@@ -107,7 +107,7 @@ def zero_like(x: Value) -> Value:
 
 
 def fmod(s: LlvmScalars, x: Value, y: Value) -> Value:
-    """C's fmod, exact: the remainder of the quotient truncated, with the sign of x; nan for y = 0 and x = inf."""
+    """C's fmod, exact: x minus the truncated quotient times y; nan for y = 0 and for infinite x."""
     a, b = s.abs(x), s.abs(y)
     infinity = literal(math.inf, x.dtype)
     bad = s.logical_or(s.compare("ueq", a, infinity), s.compare("ueq", b, zero_like(x)))
@@ -119,7 +119,7 @@ def fmod(s: LlvmScalars, x: Value, y: Value) -> Value:
 
 
 def _fmod_f32(s: LlvmScalars, a: Value, b: Value) -> Value:
-    """In double, 28 bits of the quotient at a time: such a part times b is exact, and so is the difference."""
+    """In double, 28 bits of the quotient at a time: such a part times b is exact, as is the difference."""
     a, b = s.convert("fpext", a, "float64"), s.convert("fpext", b, "float64")
     one, below_one = literal(1.0, "float64"), literal(1 - 2.0**-50, "float64")
 

@@ -1,4 +1,4 @@
-"""What the scalar and vector code needs to know of a target: register width and the instructions it may use."""
+"""What emitted code depends on in a target: register width, and the instructions it may use."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .llvm_driver import TARGETS, Target, target_for
 class Level:
     """One set of instructions that functions are emitted for.
 
-    `name` is short and goes into the names of helper functions; `vector_bits` is the width of a register that
-    loops should fill; `fma` and `f16c` tell whether a fused multiply-add and half conversions are instructions
+    `name` is short and goes into the names of helper functions; `vector_bits` is the width of the register
+    that loops fill; `fma` and `f16c` tell whether a fused multiply-add and half conversions are instructions
     (LLVM would call a library where they are not).
     """
 

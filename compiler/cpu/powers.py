@@ -1,8 +1,9 @@
-"""x to the power y: integers by repeated multiplication, floats as e^(y log|x|) in enough extra precision.
+"""x to the power y: integers by multiplication, floats as e^(y log|x|) in enough extra precision.
 
-float32 goes through double, so the result is rounded nearly once; float64 carries log|x| and its product with y as
-pairs of doubles, about 2^-65 relative. The special cases are those of C99 (and of numpy): x^0 = 1 and 1^y = 1
-even for nan, odd integer powers keep the sign of zeros and infinities, a negative x with a broken y is nan.
+float32 goes through double, so the result is rounded nearly once; float64 carries log|x| and its product with
+y as pairs of doubles, about 2^-65 relative. The special cases are those of C99 (and of numpy): x^0 = 1 and
+1^y = 1 even for nan, odd integer powers keep the sign of zeros and infinities, a negative x with a broken y
+is nan.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def integers_only(method: Method) -> Method:
 
 
 class LlvmScalars:
-    """The namespace `s` for one function at one level; every method appends to the function and returns a value."""
+    """The namespace `s` for one function at one level; methods append to the function and return values."""
 
     def __init__(self, function: Function, level: Level) -> None:
         self.function = function
@@ -156,7 +156,7 @@ class LlvmScalars:
         return division.mod(self, x, y)
 
     def floordiv(self, x: Value, y: Value, *, nonneg: bool = False) -> Value:
-        """Quotient rounded down; integer division by 0 gives 0. `nonneg` promises integers x >= 0 and y > 0."""
+        """Quotient rounded down; an integer x // 0 is 0. `nonneg` promises integers x >= 0 and y > 0."""
         return self.binary("udiv", x, y) if nonneg else self._floordiv(x, y)
 
     def mod(self, x: Value, y: Value, *, nonneg: bool = False) -> Value:
@@ -196,7 +196,7 @@ class LlvmScalars:
         if x.dtype not in FLOATS:
             predicate = ("u" if is_unsigned(x.dtype) else "s") + less
             return self.select(self.compare(predicate, x, y), x, y)
-        # max(c, x) as `c > x ? c : x` is one instruction and gives x when that is nan; so a number goes first.
+        # `c > x ? c : x` is one instruction and gives x where that is nan, so a literal goes first.
         if literal_value(y) is not None:
             x, y = y, x
         chosen = self.select(self.compare("o" + less, x, y), x, y)

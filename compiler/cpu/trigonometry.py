@@ -4,7 +4,7 @@ x = q pi/2 + r with |r| <= pi/4; then sin or cos of r, by the quadrant q, from a
 
 * below 2^20, from pi/2 in parts of 33 bits, whose products with q are exact (Cody and Waite);
 * above, when some lane is that large, by Payne and Hanek's method (1983): of the product x 2/pi only the bits
-  around the binary point are computed, from a table of the bits of 2/pi. That code is a helper function of its own.
+  around the binary point are computed, from a table of the bits of 2/pi, in a helper function.
 
 float32 is reduced in double; float64 keeps r as a pair of doubles, since r can be 2^-60 and below.
 """
@@ -12,6 +12,8 @@ float32 is reduced in double; float64 keeps r as a pair of doubles, since r can 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from . import polynomials as fits
@@ -22,6 +24,9 @@ from .vmath import polynomial
 if TYPE_CHECKING:
     from .levels import Level
     from .scalars import LlvmScalars
+
+#: Makes the function that reduces large arguments, for a level and a number of lanes.
+MakeHelper = Callable[["Level", int], Function]
 
 _LIMIT = 2.0**20
 #: pi/2 as a sum: three parts of 33 bits and the rest.
@@ -129,24 +134,23 @@ def _reduced_f64(s: LlvmScalars, x: Value) -> tuple[Pair, Value]:
     return (high, low), q
 
 
-def _unless_large(s: LlvmScalars, x: Value, small: tuple[Value, ...], large) -> tuple[Value, ...]:  # type: ignore[no-untyped-def]
+def _unless_large(s: LlvmScalars, x: Value, small: tuple[Value, ...], large: MakeHelper) -> tuple[Value, ...]:
     """`small`, with the lanes where |x| is not below the limit replaced by what the helper `large` finds."""
     f = s.function
     is_large = s.compare("uge", s.abs(x), literal(_LIMIT, x.dtype))
-    before, found = f.block, []
+    before, found, ends = f.block, list[Value](), list[str]()
 
     def look_up() -> None:
         argument = s.select(is_large, x, literal(_LIMIT, x.dtype))
         values = _call_helper(s, argument, small, large)
         found.extend(s.select(is_large, new, old) for new, old in zip(values, small, strict=True))
-        found.append(f.block)
+        ends.append(f.block)
 
     f.when(s.any(is_large), look_up)
-    after = found.pop()
-    return tuple(f.phi([(old, before), (new, after)]) for old, new in zip(small, found, strict=True))
+    return tuple(f.phi([(old, before), (new, ends[0])]) for old, new in zip(small, found, strict=True))
 
 
-def _call_helper(s: LlvmScalars, x: Value, like: tuple[Value, ...], large) -> list[Value]:  # type: ignore[no-untyped-def]
+def _call_helper(s: LlvmScalars, x: Value, like: tuple[Value, ...], large: MakeHelper) -> list[Value]:
     """Results of a helper, lane by lane values of the dtypes of `like`, through memory."""
     f = s.function
     helper = large(s.level, x.lanes)
@@ -169,7 +173,7 @@ def _helper(name: str, level: Level, lanes: int, dtype: str, results: int) -> Fu
 
 
 def _large_f32(level: Level, lanes: int) -> Function:
-    """x = ± M 2^E with 24 bits of M. Bits of 2/pi that give multiples of 4 are skipped, 96 from there on used."""
+    """x = ± M 2^E, M of 24 bits. Bits of 2/pi that give multiples of 4 are skipped, the next 96 used."""
     from .scalars import LlvmScalars
 
     f = _helper("reduce_f32", level, lanes, "float32", 2)
@@ -221,7 +225,7 @@ def _large_f64(level: Level, lanes: int) -> Function:
 
 
 def _large_f64_scalar(level: Level) -> Function:
-    """x = ± M 2^E with 53 bits of M: as in `_large_f32`, with 192 bits of 2/pi, of whose product 128 are kept."""
+    """x = ± M 2^E, M of 53 bits: as `_large_f32`, with 192 bits of 2/pi, of whose product 128 are kept."""
     from .scalars import LlvmScalars
 
     f = _helper("reduce_f64", level, 1, "float64", 3)
@@ -241,7 +245,7 @@ def _large_f64_scalar(level: Level) -> Function:
 
 
 def _turns_f64(s: LlvmScalars, bits: Value) -> tuple[str, Value]:
-    """|x| in turns of pi/2 modulo 4: an i128 rest in units of 2^-126, between -1/2 and 1/2, and the quadrant."""
+    """|x| / (pi/2) modulo 4: the rest from the nearest whole number, an i128 in units of 2^-126, and it."""
     f, i64 = s.function, "int64"
     mantissa = s.bit_or(s.bit_and(bits, literal((1 << 52) - 1, i64)), literal(1 << 52, i64))
     wide = f.assign(f"zext {mantissa.typed} to i128")
@@ -252,7 +256,7 @@ def _turns_f64(s: LlvmScalars, bits: Value) -> tuple[str, Value]:
         "tapecast_two_over_pi_64", _array([_bits_of_two_over_pi(64 * k - 63, 64) for k in range(20)])
     )
     loaded = [f.load(f.gep(table, s.add(word, literal(k, i64)), i64), i64) for k in range(4)]
-    parts = [f.intrinsic("fshl", a, a, b, shift) for a, b in zip(loaded, loaded[1:], strict=False)]
+    parts = [f.intrinsic("fshl", a, a, b, shift) for a, b in pairwise(loaded)]
     products = [f.assign(f"mul i128 {wide}, {f.assign(f'zext {p.typed} to i128')}") for p in parts]
     top, last = f.assign(f"shl i128 {products[0]}, 64"), f.assign(f"lshr i128 {products[2]}, 64")
     turns = f.assign(f"add i128 {f.assign(f'add i128 {top}, {products[1]}')}, {last}")

@@ -2,7 +2,7 @@
 
 A value's dtype is one of the product's names ("float32"); this table is how each looks in LLVM:
 
-| dtype                        | in a register | in memory | why                                           |
+| dtype                        | in a register | in memory | why                                             |
 |------------------------------|---------------|-----------|-------------------------------------------------|
 | bool                         | i1            | i8        | a mask in registers, a byte of 0 or 1 in arrays |
 | int8 … int64, uint8 … uint64 | i8 … i64      | same      | signs belong to operations, not to types        |

@@ -2,8 +2,9 @@
 
 Each reduces its argument to a short interval and evaluates a polynomial there (`polynomials.py`, fitted by
 tools/fit_polynomials.py). There is no table and no branch, so any number of lanes works alike. Special values
-are those of C99: signed zeros, infinities, nan, subnormal arguments and results. docs/design/vector_math.md has the
-errors measured at each level; the forms are the classical ones of Cephes (Moshier) and fdlibm (Sun, 1993).
+are those of C99: signed zeros, infinities, nan, subnormal arguments and results. The errors measured at each
+level are in docs/design/vector_math.md; the forms are the classical ones of Cephes (Moshier) and fdlibm (Sun,
+1993).
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def exp(s: LlvmScalars, x: Value) -> Value:
 
 
 def exp_normal(s: LlvmScalars, x: Value) -> Value:
-    """exp of x clamped to where the result is a normal number, for use inside other functions; nan is lost."""
+    """exp of x clamped to where the result is a normal number, for other functions; nan is lost."""
     f = FORMATS[x.dtype]
     n, r = _reduced(s, clamp(s, x, *f.normal_range), f)
     bits = s.bitcast(polynomial(s, r, f.exp), f.integer)
@@ -119,7 +120,7 @@ def exp_normal(s: LlvmScalars, x: Value) -> Value:
 def expm1(s: LlvmScalars, x: Value) -> Value:
     f = FORMATS[x.dtype]
     y = _expm1_finite(s, clamp(s, x, -0.75 * f.digits - 2, f.log_range[1]), f)
-    # Below 2^-digits the result is x; halving it in between would lose bits of a subnormal, and the sign of 0.
+    # Below 2^-digits the result is x; the halving in between would cost a subnormal a bit, and 0 its sign.
     tiny = s.compare("olt", s.abs(x), literal(2.0 ** -(f.digits + 2), f.dtype))
     return s.select(s.logical_or(tiny, s.isnan(x)), x, y)
 
