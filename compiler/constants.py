@@ -29,7 +29,7 @@ def uniform_value(n: Node) -> Any:
         if array.dtype.kind != "c" and array.tobytes() == np.full_like(array, first).tobytes():
             return float(first) if is_floating(array.dtype) else int(first)
     if n.op is not None and n.op.name == "full":
-        value = n.attrs.get("value", n.attrs.get("fill_value"))
+        value = n.attrs["value"]
         return value if isinstance(value, (int, float)) else None
     return None
 

@@ -13,6 +13,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from tapecast.compiler.cost import profile, reads_once
 from tapecast.compiler.debug import Debug, changes, from_environment
 from tapecast.compiler.memory import live_values, plan
 from tapecast.compiler.passes import run_passes
@@ -501,6 +502,45 @@ def test_groups_are_legal(name: str):
 def all_recomputed(n: Node, fusion: Fusion) -> bool:
     """A value in several groups is computed in each of them, so its readers do not wait for one of these."""
     return all(n not in g.inputs for g in fusion.groups)
+
+
+COSTS = """
+graph f(%x: float32[n,8], %y: float32[8], %i: int64[5], %key: int64[2]) for n in 1..:
+  %0: float32[n,8] = relu(%x)
+  %1: float32[n,8] = exp(%x)
+  %2: float32[n,8] = add(%x, %y)
+  %3: float32[8,n] = permute(%x) {dims=(1,0)}
+  %4: float32[n,2,4] = reshape(%x) {shape=(n,2,4)}
+  %5: float32[n] = sum(%x) {axes=(1,)}
+  %6: float32[n,n] = matmul(%x, %3)
+  %7: int64[n] = argmax(%x) {dim=1}
+  %8: float32[5,8] = embedding(%x, %i)
+  %9: float32[n,10] = pad(%x) {before=(0,1), after=(0,1), value=0.0}
+  %10: float32[n,16] = cat(%x, %0) {dim=1}
+  return %10
+"""
+
+
+def test_costs_are_read_from_the_rules():
+    """(arithmetic, functions, is there a loop), and for each operand whether its elements are read once."""
+    graph = parse(COSTS)
+    found = {}
+    for n in graph.nodes:
+        if n.op is not None and (known := profile(n)) is not None:
+            found[n.label] = (*known.cost, *(reads_once(n, k, reads) for k, reads in enumerate(known.reads)))
+    assert found == {
+        "relu": (1, 0, False, True),
+        "exp": (0, 1, False, True),
+        "add": (1, 0, False, True, False),
+        "permute": (0, 0, False, True),
+        "reshape": (0, 0, False, True),
+        "sum": (0, 0, True, True),
+        "matmul": (1, 0, True, False, False),
+        "argmax": (4, 0, True, False),
+        "embedding": (0, 0, False, False, False),
+        "pad": (1, 0, False, True),
+        "cat": (1, 0, False, True, True),
+    }
 
 
 def test_fuse_refuses_outputs_without_a_buffer():

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tapecast.compiler.constants import has_exact_reciprocal
 from tapecast.compiler.passes.apply_rules import apply_rules
 from tapecast.compiler.passes.drop_dead import drop_dead
 from tapecast.compiler.rewrite import ARRAYS, Rule, rewritten, rule
@@ -216,6 +217,26 @@ def test_lossless_casts():
     assert not is_lossless(DTYPES["float16"], DTYPES["bfloat16"])
     assert not is_lossless(DTYPES["bfloat16"], DTYPES["float16"])
     assert not is_lossless(DTYPES["int8"], DTYPES["uint8"])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "elements", "exact"),
+    [
+        ("float32", (2.0, -0.25, 2.0**126), True),
+        ("float32", (2.0**-127,), False),
+        ("float32", (2.0**127,), False),
+        ("float16", (2.0**14, 2.0**-14), True),
+        ("float16", (2.0**15,), False),
+        ("bfloat16", (2.0**100,), True),
+        ("float64", (3.0,), False),
+        ("float32", (0.0,), False),
+        ("float32", (np.inf,), False),
+        ("int64", (2,), False),
+    ],
+)
+def test_exact_reciprocals(dtype: str, elements: tuple[float, ...], exact: bool):
+    """The smallest and largest powers have reciprocals that are subnormal or infinite."""
+    assert has_exact_reciprocal(node_of(np.array(elements).astype(DTYPES[dtype]))) == exact
 
 
 def test_a_rule_binds_a_name_to_one_value():

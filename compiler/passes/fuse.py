@@ -185,9 +185,18 @@ def operand_buffers(facts: Facts, n: Node, use: Use) -> set[Node]:
         return {n} if base is None else {base}
     if reader.op.name == "reshape" and splits_or_merges(reader) and not is_literal(n):
         return {n}
+    if cost.reduces and not reads_in_step(use):
+        return {n}
     once = reads_once(reader, use.operand, known.reads[use.operand])
     small = cost.at_most(REPEATED if not once else REDUCED)
     return set() if small or (once and not known.cost.reduces) else {n}
+
+
+def reads_in_step(use: Use) -> bool:
+    """Does the reader take the operand at its own index? Only then can a reduction be the anchor of its group."""
+    reader, operand = use
+    in_step = reader.op is not None and reader.op.kind == "elementwise"
+    return in_step and same_shape(reader.inputs[operand].shape, reader.shape)
 
 
 def strided_base(facts: Facts, n: Node) -> Node | None:
@@ -239,12 +248,12 @@ def homes_through(homes: Mapping[Node, set[Home]], use: Use) -> Iterable[Home]:
     reader, operand = use
     value = reader.inputs[operand]
     for root, place in homes[reader]:
-        if reader.op is None or reader.op.kind != "elementwise":
-            yield Home(root, (*place, reader, operand))
-        elif same_shape(value.shape, reader.shape):
+        if reads_in_step(use):
             yield Home(root, place)
-        else:
+        elif reader.op is not None and reader.op.kind == "elementwise":
             yield Home(root, (*place, tuple(map(expr_of, value.shape))))
+        else:
+            yield Home(root, (*place, reader, operand))
 
 
 def must_store(facts: Facts, n: Node, wanted: set[Home], anchors: Mapping[Node, Node]) -> bool:
