@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..serialized_models.format import Entry, Manifest, Tensor
-from ..serialized_models.sizes import Reading, compile_size, readings, rename, solve
+from ..serialized_models.sizes import Reading, compile_size, names_in, readings, rename, solve
 from .arrays import DATA_OFFSET, DENSE, LAYOUT_IS_KNOWN, Array, address, dense, dtype_of
 from .checking import Signature, arrays_of, bind, measure, outputs_for, signature_of
 from .library import function, grow_pool
@@ -29,14 +29,12 @@ class Scratch:
     call's.
     """
 
-    __slots__ = ("address", "block", "bytes", "memory", "place")
+    __slots__ = ("address", "block", "bytes", "memory")
 
     def __init__(self, words: int, threads: int) -> None:
         self.block = (ctypes.c_int64 * words)()
         self.address = ctypes.addressof(self.block)
-        self.place = 8 * (words - 2)
         self.block[-1] = threads
-        self.reserve(0)
 
     def reserve(self, size: int) -> None:
         """Have a workspace of at least `size` bytes."""
@@ -57,13 +55,13 @@ class Entrypoint:
         self.workspace = compile_size(entry.workspace, entry.sizes)
         self.words = len(entry.inputs) + len(entry.outputs) + len(entry.sizes) + 2
         self.head = struct.Struct(f"={self.words - 2}q")
-        self.free: list[Scratch] = [self.scratch()] if not entry.sizes else []
+        self.fixed = 0 if names_in(entry.workspace) else self.workspace(*(0 for _ in entry.sizes))
+        self.free: list[Scratch] = [self.scratch()]
 
     def scratch(self) -> Scratch:
-        """A new scratch; with its workspace, where that has one size."""
+        """A new scratch; with its workspace, where that has one size for all calls."""
         new = Scratch(self.words, self.threads)
-        if not self.entry.sizes:
-            new.reserve(self.workspace())
+        new.reserve(self.fixed)
         return new
 
     def function(self) -> Callable[..., Any]:
@@ -158,7 +156,7 @@ def fast_source(entry: Entry, dims: Mapping[str, tuple[int, int | None]]) -> str
         "        scratch = free.pop()",
         "    except IndexError:",
         "        scratch = new_scratch()",
-        *(_reserve(entry, sizes) if sizes else []),
+        *(_reserve(entry, sizes) if names_in(entry.workspace) else []),
         *(f"    y{k} = empty({_shape(entry.outputs[k], sizes)}, t{k + len(inputs)})" for k in outputs),
         f"    pack(scratch.block, 0, {', '.join(words)})" if words else "",
         "    code = native(scratch.address)",

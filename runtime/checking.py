@@ -42,7 +42,7 @@ def _shape_function(tensor: Tensor, sizes: Sequence[str]) -> Callable[..., tuple
     return lambda *values: tuple(axis(*values) for axis in axes)
 
 
-def describe(entry: Entry, dims: Dims, hidden: frozenset[str] = frozenset()) -> str:
+def describe(entry: Entry, dims: Dims, hidden: frozenset[str] = frozenset(), *, ranges: bool = True) -> str:
     """The signature for people: `forward(x: float32[batch, 3]) -> float32[batch, 3]   with batch 1 to
     1024`.
     """
@@ -50,8 +50,10 @@ def describe(entry: Entry, dims: Dims, hidden: frozenset[str] = frozenset()) -> 
     kept = {o for i, o in entry.state if entry.inputs[i].name in hidden}
     outputs = [str(t) for k, t in enumerate(entry.outputs) if k not in kept]
     result = outputs[0] if len(outputs) == 1 else f"({', '.join(outputs)})"
-    ranges = ", ".join(f"{name} {range_text(dims[name])}" for name in entry.sizes)
-    return f"{entry.name}({inputs}) -> {result}" + (f"   with {ranges}" if ranges else "")
+    shown_ranges = [f"{name} {range_text(dims[name])}" for name in entry.sizes] if ranges else []
+    return f"{entry.name}({inputs}) -> {result}" + (
+        f"   with {', '.join(shown_ranges)}" if shown_ranges else ""
+    )
 
 
 def range_text(bounds: tuple[int, int | None]) -> str:
@@ -143,15 +145,17 @@ def _check_shapes(
     for tensor, array, shape in zip(signature.entry.inputs, arrays, signature.input_shapes, strict=True):
         wanted = shape(*values)
         if array.shape != wanted:
-            used = {n for axis in tensor.shape for n in names_in(str(axis))}
-            sizes = [n for n in signature.entry.sizes if n in used]
-            since = "".join(
-                f", as {n} is {values[signature.entry.sizes.index(n)]} in {givers[n]}" for n in sizes
-            )
             raise ValueError(
-                f"{signature.name}: input {tensor.name} should be {tensor}, here {list(wanted)}{since}, and "
-                f"{shown(array)} came: give shapes that fit together"
+                f"{signature.name}: input {tensor.name} should be {tensor}, here {list(wanted)}"
+                f"{_since(signature, tensor, values, givers)}, and {shown(array)} came: give shapes that fit"
             )
+
+
+def _since(signature: Signature, tensor: Tensor, values: Sizes, givers: Mapping[str, str]) -> str:
+    """The sizes of a tensor that other inputs decided: `, as batch is 2 in q`."""
+    used = {n for axis in tensor.shape for n in names_in(str(axis))}
+    known = [(n, v) for n, v in zip(signature.entry.sizes, values, strict=True) if n in used]
+    return "".join(f", as {n} is {v} in {givers[n]}" for n, v in known if givers[n] != tensor.name)
 
 
 def _check_range(signature: Signature, size: str, value: int, giver: str) -> None:

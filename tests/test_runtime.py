@@ -162,7 +162,7 @@ def test_the_signature_and_the_docs_are_readable(model: runtime.Model, counter: 
         ),
         ((X.astype(">f4"),), TypeError, "in foreign byte order"),
         ((X.ravel(),), ValueError, r"with 2 axes, and float32\[12\] came with 1: reshape it"),
-        ((X.reshape(3, 4),), ValueError, r"here \[3, 3\], as batch is 3 in x, and float32\[3, 4\] came"),
+        ((X.reshape(3, 4),), ValueError, r"here \[3, 3\], and float32\[3, 4\] came"),
         ((X[:0],), ValueError, "batch should be 1 to 1024, and it is 0 in input x: pad it"),
         ((np.zeros((1025, 3), np.float32),), ValueError, "it is 1025 in input x: split it"),
         (("text",), TypeError, "came str: give a numpy array"),
@@ -235,7 +235,7 @@ def test_sizes_are_read_from_the_axes_that_name_them():
             ((2, 128), (2, 2), (5, 2)),
             r"input mask should be float32\[batch, \(length\+1\)//2\], here \[2, 3\]",
         ),
-        (((2, 64), (2, 3), (5, 2)), "q should be .*here .2, 128., as batch is 2 in q, as heads is 2 in k"),
+        (((2, 64), (2, 3), (5, 2)), "q should be .*here .2, 128., as heads is 2 in k"),
         (((2, 576), (2, 3), (5, 9)), "the size heads should be 1 to 8, and it is 9 in input k: split it"),
         (((0, 128), (0, 3), (5, 2)), "batch should be at least 1"),
     ],
@@ -263,7 +263,7 @@ def test_sizes_are_solved_from_expressions():
         return measure(signature, [np.zeros(shape, np.int8) for shape in shapes])
 
     assert of((13, 3), (12,)) == (3, 5)
-    with pytest.raises(ValueError, match=r"a should be .*here .13, 3., as k is 3 in b, as n is 5 in a"):
+    with pytest.raises(ValueError, match=r"a should be .*here .13, 3., as k is 3 in b"):
         of((14, 3), (12,))
     with pytest.raises(ValueError, match="the size n should be at least 0, and it is -1 in input a: pad it"):
         of((1, 3), (12,))
