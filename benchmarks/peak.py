@@ -1,6 +1,6 @@
 """What the arithmetic alone allows: independent chains of float32 multiply-adds in registers, on 1 and 2 threads.
 
-    python benchmarks/peak.py
+python benchmarks/peak.py
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Assembly:
             name = known.get(str(kernel))
             if name is None:
                 name = known[str(kernel)] = f"{self.graph.name}_k{len(kernels)}_{label(g)}"
-                kernels[name] = kernel._replace(name=name)
+                kernels[name] = kernel.replace(name=name)
                 lines[name] = ()
             lines[name] = tuple(dict.fromkeys([*lines[name], *(n.line for n in g.nodes if n.line)]))
             steps.append(Step(name, where))
@@ -112,15 +112,15 @@ def renamed(kernel: Kernel, names: dict[str, str]) -> Kernel:
     """The kernel with its buffers called otherwise."""
 
     def load(e: loops.Expr) -> loops.Expr:
-        return e._replace(buffer=names.get(e.buffer, e.buffer)) if isinstance(e, loops.Load) else e
+        return e.replace(buffer=names.get(e.buffer, e.buffer)) if isinstance(e, loops.Load) else e
 
     def place(s: loops.Stmt) -> loops.Stmt:
         match s:
             case loops.Store() | loops.Accumulate():
-                return s._replace(buffer=names.get(s.buffer, s.buffer))
+                return s.replace(buffer=names.get(s.buffer, s.buffer))
             case loops.For() | loops.If() | loops.Alloc():
-                return s._replace(body=tuple(map(place, s.body)))
+                return s.replace(body=tuple(map(place, s.body)))
         return s
 
     body: Any = tuple(place(s) for s in loops.map_body(kernel.body, load))
-    return kernel._replace(buffers=tuple(b._replace(name=names[b.name]) for b in kernel.buffers), body=body)
+    return kernel.replace(buffers=tuple(b.replace(name=names[b.name]) for b in kernel.buffers), body=body)

@@ -12,7 +12,7 @@ from ..tracer.graph import Graph
 from .artifact import write_artifact
 from .library import KernelInfo
 from .options import Options
-from .pipeline import Times, compile_graphs
+from .pipeline import Record, compile_graphs
 from .verify import verify
 
 #: Opens an artifact file for running. The runtime stands above the compiler, so it is handed down (see `jit.py`).
@@ -28,6 +28,7 @@ class Report:
     sizes: Mapping[str, int]
     times: Mapping[str, float]
     kernels: tuple[KernelInfo, ...]
+    passes: tuple[str, ...] = ()
     verification: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -45,8 +46,16 @@ class Report:
         for entry, runs in self.verification.items():
             worst = max((r["compiled_error"] for r in runs), default=0.0)
             eager = max((r["eager_error"] for r in runs), default=0.0)
-            lines.append(f"  {entry}: error {worst:.1e} of the largest value against float64 (eager {eager:.1e})")
+            lines.append(
+                f"  {entry}: error {worst:.1e} of the largest value against float64 (eager {eager:.1e})"
+            )
         return "\n".join(lines)
+
+    def details(self) -> str:
+        """Everything: graph passes and what they changed, kernels with the user's lines, sizes, times, errors."""
+        passes = [f"  {line}" for line in self.passes]
+        kernels = [f"  {k.name}  {'; '.join(k.lines)}" for k in self.kernels]
+        return "\n".join(["passes", *passes, "kernels", *kernels, str(self)])
 
 
 def compile_artifact(
@@ -61,17 +70,17 @@ def compile_artifact(
     path = Path(path)
     options.setdefault("name", symbol_name(path))
     chosen = Options(**options)
-    times = Times()
-    library = compile_graphs(graphs, chosen, times)
+    record = Record()
+    library = compile_graphs(graphs, chosen, record)
     report: dict[str, Any] = {}
     if chosen.verify and load is not None:
-        with times.stage("verify"), tempfile.TemporaryDirectory() as folder:
+        with record.stage("verify"), tempfile.TemporaryDirectory() as folder:
             trial = Path(folder) / path.name
             write_artifact(trial, library)
             report = verify(graphs, load(trial))
-    with times.stage("write"):
+    with record.stage("write"):
         sizes = write_artifact(path, library, report=report)
-    return Report(path, library.levels, sizes, times.stages, library.kernels, report)
+    return Report(path, library.levels, sizes, record.stages, library.kernels, tuple(record.passes), report)
 
 
 def symbol_name(path: Path) -> str:

@@ -27,53 +27,81 @@ that golden tests hold.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Self
 
 INDEX = "int64"
 
 
-class Const(NamedTuple):
+class Node:
+    """A piece of a kernel: immutable, equal to another of its class with equal fields."""
+
+    __slots__ = ()
+
+    def replace(self, **changes: Any) -> Self:
+        """The same with some fields changed."""
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const(Node):
     """A literal. A float constant holds a Python float, rounded to `dtype` where it is emitted."""
 
     value: float | int | bool
     dtype: str = INDEX
 
+    def __eq__(self, other: object) -> bool:
+        """0.0 and -0.0 are different constants, and so are 1 and True."""
+        return (
+            isinstance(other, Const) and self.dtype == other.dtype and repr(self.value) == repr(other.value)
+        )
 
-class Index(NamedTuple):
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Index(Node):
     """The variable of an enclosing loop."""
 
     var: str
     dtype: str = INDEX
 
 
-class Size(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Size(Node):
     """A size known only at the call: a dynamic dimension, or `threads`, the number the caller may use."""
 
     name: str
     dtype: str = INDEX
 
 
-class Load(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Load(Node):
     buffer: str
     index: tuple[Expr, ...]
     dtype: str
 
 
-class Scalar(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Scalar(Node):
     op: str
     args: tuple[Expr, ...]
     dtype: str
 
 
-class Select(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Select(Node):
     cond: Expr
     then: Expr
     other: Expr
     dtype: str
 
 
-class Cast(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Cast(Node):
     value: Expr
     dtype: str
 
@@ -81,27 +109,31 @@ class Cast(NamedTuple):
 Expr = Const | Index | Size | Load | Scalar | Select | Cast
 
 
-class For(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class For(Node):
     var: str
     extent: Expr
     kind: str
     body: tuple[Stmt, ...]
 
 
-class Store(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Store(Node):
     buffer: str
     index: tuple[Expr, ...]
     value: Expr
 
 
-class Accumulate(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Accumulate(Node):
     buffer: str
     index: tuple[Expr, ...]
     op: str
     value: Expr
 
 
-class Alloc(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Alloc(Node):
     buffer: str
     shape: tuple[int, ...]
     dtype: str
@@ -109,12 +141,14 @@ class Alloc(NamedTuple):
     body: tuple[Stmt, ...]
 
 
-class If(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class If(Node):
     cond: Expr
     body: tuple[Stmt, ...]
 
 
-class Sync(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Sync(Node):
     pass
 
 
@@ -122,7 +156,8 @@ Stmt = For | Store | Accumulate | Alloc | If | Sync
 Body = tuple[Stmt, ...]
 
 
-class Buffer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Buffer(Node):
     """A parameter of a kernel: dense, row-major in `shape`."""
 
     name: str
@@ -131,7 +166,8 @@ class Buffer(NamedTuple):
     role: str
 
 
-class Kernel(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Kernel(Node):
     """One function of the library. `sizes` are the names its `Size` expressions may use, in call order."""
 
     name: str
@@ -464,6 +500,6 @@ def debug(x: Any) -> str:
     """The text of any node, for eyes."""
     if isinstance(x, Kernel):
         return kernel_text(x)
-    if isinstance(x, tuple) and not hasattr(x, "_fields"):
+    if isinstance(x, tuple):
         return "\n".join(body_lines(x, ""))
     return expr_text(x) if hasattr(x, "dtype") and not isinstance(x, Alloc) else "\n".join(stmt_lines(x, ""))

@@ -15,7 +15,7 @@ from ..tracer.dims import merge_ranges
 from ..tracer.graph import Graph
 from .assemble import Assembly
 from .cpu.build import compile_sources, sources
-from .debug import Debug, from_environment
+from .debug import Debug, changes, from_environment
 from .library import Entry, KernelInfo, Library
 from .options import Options
 from .pack import Weights, with_weights
@@ -52,10 +52,11 @@ def pipeline_for(options: Options) -> list[Pass]:
 
 
 @dataclass
-class Times:
-    """Seconds spent in each stage of a compilation, in order."""
+class Record:
+    """What a compilation did: seconds in each stage, in order, and what each graph pass changed in each entry."""
 
     stages: dict[str, float] = field(default_factory=dict)
+    passes: list[str] = field(default_factory=list)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -66,25 +67,25 @@ class Times:
             self.stages[name] = self.stages.get(name, 0.0) + time.perf_counter() - start
 
 
-def compile_graphs(graphs: Mapping[str, Graph], options: Options, times: Times | None = None) -> Library:
+def compile_graphs(graphs: Mapping[str, Graph], options: Options, record: Record | None = None) -> Library:
     """Compile named graphs into one library. Equal kernels, also of different entries, are compiled once.
 
     Raises NotImplementedError, naming the operator and the user's line, for an op that has no loop rule.
     """
-    times, debug = times or Times(), from_environment()
-    with times.stage("passes"):
-        optimised = [optimise(replace(g, name=name), options, debug) for name, g in graphs.items()]
-    with times.stage("lower"):
+    record, debug = record or Record(), from_environment()
+    with record.stage("passes"):
+        optimised = [optimise(replace(g, name=name), options, debug, record) for name, g in graphs.items()]
+    with record.stage("lower"):
         units = [Assembly(g).unit() for g in optimised]
-    with times.stage("schedule"):
+    with record.stage("schedule"):
         kernels = {name: k for u in units for name, k in u.kernels.items()}
         scheduled, packs = schedule_all(kernels, options.levels)
         weights = Weights()
         units = [with_weights(u, next(iter(scheduled.values())), packs, weights) for u in units]
     dims = merge_ranges(s for g in optimised for n in g.inputs for s in n.shape)
-    with times.stage("emit"):
+    with record.stage("emit"):
         modules = sources(options.name, units, scheduled, dims)
-    with times.stage("llvm"):
+    with record.stage("llvm"):
         objects = compile_sources(modules)
     return Library(
         options.name,
@@ -99,5 +100,11 @@ def compile_graphs(graphs: Mapping[str, Graph], options: Options, times: Times |
     )
 
 
-def optimise(graph: Graph, options: Options, debug: Debug) -> Graph:
-    return run_passes(graph, pipeline_for(options), debug.watch, debug.stop_after)
+def optimise(graph: Graph, options: Options, debug: Debug, record: Record) -> Graph:
+    """The graph after all passes; each is noted in the record and shown where debugging asks for it."""
+
+    def watch(name: str, before: Graph, after: Graph) -> None:
+        record.passes.append(f"{name}: {changes(before, after)}")
+        debug.watch(name, before, after)
+
+    return run_passes(graph, pipeline_for(options), watch, debug.stop_after)

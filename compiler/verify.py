@@ -48,7 +48,9 @@ def verify(graphs: Mapping[str, Graph], model: Any) -> dict[str, Any]:
 def sizes_to_try(graph: Graph) -> Iterator[dict[str, int]]:
     """The smallest, a middle and the largest sizes (up to LARGEST), without repetition."""
     ranges = merge_ranges(s for n in graph.inputs for s in n.shape)
-    tops = {n: max(low, min(LARGEST, high if high is not None else LARGEST)) for n, (low, high) in ranges.items()}
+    tops = {
+        n: max(low, min(LARGEST, high if high is not None else LARGEST)) for n, (low, high) in ranges.items()
+    }
     lows = {n: low for n, (low, _) in ranges.items()}
     middles = {n: (lows[n] + tops[n]) // 3 + 1 if tops[n] > lows[n] + 1 else lows[n] for n in ranges}
     seen: list[dict[str, int]] = []
@@ -76,10 +78,14 @@ def compare(name: str, graph: Graph, entry: Callable[..., Any], sizes: Mapping[s
 def check_output(where: str, y: Array, own: Array, best: Array) -> tuple[float, float]:
     """(compiled, eager) largest error relative to the largest value; exact dtypes must agree exactly."""
     if y.shape != own.shape or y.dtype != own.dtype:
-        raise VerificationError(f"{where}: the graph gives {own.dtype}{list(own.shape)}, the library {y.dtype}{list(y.shape)}")
+        raise VerificationError(
+            f"{where}: the graph gives {own.dtype}{list(own.shape)}, the library {y.dtype}{list(y.shape)}"
+        )
     if not is_floating(y.dtype):
         if not np.array_equal(y, own):
-            raise VerificationError(f"{where}: {int(np.sum(y != own))} of {y.size} values differ from the graph's")
+            raise VerificationError(
+                f"{where}: {int(np.sum(y != own))} of {y.size} values differ from the graph's"
+            )
         return 0.0, 0.0
     compiled, eager = relative_error(y, best), relative_error(own, best)
     allowed = MARGIN * eager + UNITS * float(np.finfo(np.float32 if y.dtype.itemsize <= 4 else y.dtype).eps)

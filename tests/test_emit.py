@@ -69,7 +69,7 @@ def unit_of(case: Case, index: int) -> Unit:
             where[b.name] = Location("input", len(inputs))
             inputs.append(Spec(b.name, b.dtype, ()))
     name = f"k{index}"
-    kernel = case.kernel._replace(name=name)
+    kernel = case.kernel.replace(name=name)
     return Unit(
         f"entry{index}", tuple(inputs), (Spec(case.output, "float32", ()),), tuple(sorted(case.sizes)),
         (Step(name, where),), {name: kernel}, {}, const(0), "0", tuple(constants),

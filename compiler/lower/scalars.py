@@ -128,5 +128,5 @@ def nest_allocs(stmts: Sequence[Stmt]) -> Body:
     """Emission lists an allocation before the statements that use it; the grammar puts those inside it."""
     out: Body = ()
     for s in reversed(stmts):
-        out = (s._replace(body=out),) if isinstance(s, Alloc) and not s.body else (s, *out)
+        out = (s.replace(body=out),) if isinstance(s, Alloc) and not s.body else (s, *out)
     return out

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from .. import loops
 from ..affine import stride
@@ -54,7 +53,8 @@ SUM_LENGTH = 128
 ROWS = 6
 
 
-class Pack(NamedTuple):
+@dataclass(frozen=True)
+class Pack:
     """A weight rewritten at build time: `packed[panel, k…, lane] = source[index(j = 16*panel + lane, k…)]`."""
 
     source: str
@@ -95,23 +95,13 @@ def match(kernel: Kernel) -> Contraction | None:
         return None
     sums, inner = _chain(acc.body[at])
     operands = _operands(inner, acc.buffer, buffers, nest[-1].var)
-    if operands is None or not isinstance(nest[-1].extent, Const):
+    if operands is None or not isinstance(inner, Accumulate) or not isinstance(nest[-1].extent, Const):
         return None
     broadcast, vector = operands
     row = nest[-2] if len(nest) > 1 and stride(vector, buffers, nest[-2].var) == const(0) else None
     outer = tuple(nest[:-1] if row is None else nest[:-2])
-    return Contraction(
-        outer,
-        row,
-        nest[-1],
-        acc.body[:at],
-        sums,
-        inner,
-        acc.body[at + 1 :],
-        broadcast,
-        vector,
-        acc,  # type: ignore[arg-type]
-    )
+    head, tail = acc.body[:at], acc.body[at + 1 :]
+    return Contraction(outer, row, nest[-1], head, sums, inner, tail, broadcast, vector, acc)
 
 
 def _chain(s: Stmt) -> tuple[tuple[For, ...], Stmt]:
@@ -144,12 +134,12 @@ def schedule_contraction(kernel: Kernel, c: Contraction, machine: Machine) -> tu
     tiles = _Tiles(c, machine, pack)
     body = tiles.cells()
     if pack is None:
-        return kernel._replace(body=body, sizes=_with_threads(kernel)), ()
+        return kernel.replace(body=body, sizes=_with_threads(kernel)), ()
     panels = -(-pack.columns // PANEL)
     shape = (const(panels), *(const(n) for _, n in pack.sums), const(PANEL))
     kept = tuple(b for b in kernel.buffers if b.name != pack.source)
     packed = Buffer(pack.packed, shape, "float32", "weight")
-    return kernel._replace(buffers=(*kept, packed), body=body, sizes=_with_threads(kernel)), (pack,)
+    return kernel.replace(buffers=(*kept, packed), body=body, sizes=_with_threads(kernel)), (pack,)
 
 
 def _with_threads(kernel: Kernel) -> tuple[str, ...]:
@@ -286,7 +276,7 @@ class _Tiles:
         if masked and self.pack is None:
             summed = (If(less(column, const(self.columns)), summed),)
         tail = (If(less(column, const(self.columns)), c.tail),) if masked else c.tail
-        body: Body = (c.acc._replace(body=(*c.head, *summed, *tail)),)
+        body: Body = (c.acc.replace(body=(*c.head, *summed, *tail)),)
         return substitute(body, c.column.var, column)
 
     def panel_term(self, vector: Expr) -> Accumulate:
@@ -297,7 +287,7 @@ class _Tiles:
         lane = add(mul(mod(vector, const(per_panel)), const(self.m.lanes)), Index("l"))
         at = (panel, *(Index(k) for k, _ in self.pack.sums), lane)
         packed = Load(self.pack.packed, at, "float32")
-        return self.c.term._replace(value=Scalar("mul", (self.c.broadcast, packed), "float32"))
+        return self.c.term.replace(value=Scalar("mul", (self.c.broadcast, packed), "float32"))
 
     def sum(self, term: Body, height: int) -> Body:
         """The loops of the sum: short sums added up, several side by side for a single row, unrolled by 4."""
@@ -306,7 +296,7 @@ class _Tiles:
         sums = list(self.c.sums)
         split = False
         while sums:
-            loop = sums.pop()._replace(body=body)
+            loop = sums.pop().replace(body=body)
             size = int(loop.extent.value) if isinstance(loop.extent, Const) else SUM_LENGTH
             if not split and length * size > SUM_LENGTH:
                 body, split = self.long_sum(loop, length, height), True
@@ -325,7 +315,7 @@ class _Tiles:
 
     def short_loop(self, loop: For, ways: int = 1) -> Body:
         if isinstance(loop.extent, Const) and loop.extent.value <= 4:
-            return (loop._replace(kind="unroll"),)
+            return (loop.replace(kind="unroll"),)
         if ways > 1:
             return map_innermost(interleave(loop, ways), lambda k: unroll(k, 4 // ways, "v"))
         return unroll(loop, 4, "v")
@@ -342,7 +332,7 @@ def map_innermost(body: Body, f: object) -> Body:
         ):
             out.extend(f(s))  # type: ignore[operator]
         elif isinstance(s, (For, If, Alloc)):
-            out.append(s._replace(body=map_innermost(s.body, f)))
+            out.append(s.replace(body=map_innermost(s.body, f)))
         else:
             out.append(s)
     return tuple(out)

@@ -22,4 +22,4 @@ def schedule_gpu(kernel: Kernel) -> Kernel:
     place = add(mul(Index("block"), const(BLOCK)), Index("thread"))
     inside = If(less(place, extent), substitute(change(body), "element", place))
     threads = For("thread", const(BLOCK), "block", (inside,))
-    return kernel._replace(body=(For("block", ceildiv(extent, BLOCK), "grid", (threads,)),))
+    return kernel.replace(body=(For("block", ceildiv(extent, BLOCK), "grid", (threads,)),))

@@ -50,7 +50,7 @@ def _reduces(body: Body) -> bool:
 def wrap(nest: Sequence[For], body: Body) -> Body:
     """The inverse of `unwrap`."""
     for loop in reversed(nest):
-        body = (loop._replace(body=body),)
+        body = (loop.replace(body=body),)
     return body
 
 
@@ -79,7 +79,7 @@ def _widen(body: Body, buffer: str, index: Expr) -> Body:
     """Every access to register `buffer` gets `index` in front."""
 
     def load(e: Expr) -> Expr:
-        return e._replace(index=(index, *e.index)) if isinstance(e, Load) and e.buffer == buffer else e
+        return e.replace(index=(index, *e.index)) if isinstance(e, Load) and e.buffer == buffer else e
 
     return tuple(_widen_place(s, buffer, index) for s in map_body(body, load))
 
@@ -87,11 +87,11 @@ def _widen(body: Body, buffer: str, index: Expr) -> Body:
 def _widen_place(s: Stmt, buffer: str, index: Expr) -> Stmt:
     match s:
         case Store(b, at) if b == buffer:
-            return s._replace(index=(index, *at))
+            return s.replace(index=(index, *at))
         case Accumulate(b, at) if b == buffer:
-            return s._replace(index=(index, *at))
+            return s.replace(index=(index, *at))
         case For() | If() | Alloc():
-            return s._replace(body=tuple(_widen_place(x, buffer, index) for x in s.body))
+            return s.replace(body=tuple(_widen_place(x, buffer, index) for x in s.body))
     return s
 
 
@@ -124,7 +124,7 @@ def fresh_sum(loop: For, name: str) -> Body:
             case Accumulate(b, (), op, value) if b == target.buffer:
                 return Accumulate(name, (), op, value)
             case For() | If() | Alloc():
-                return s._replace(body=tuple(map(redirect, s.body)))
+                return s.replace(body=tuple(map(redirect, s.body)))
         return s
 
     inner = (Store(name, (), Const(0.0, dtype)), redirect(loop))

@@ -52,18 +52,17 @@ def schedule_stream(kernel: Kernel, machine: Machine) -> Kernel:
     buffers = {b.name: b for b in kernel.buffers}
     sums = _reductions(body)
     if not nest:
-        return kernel._replace(body=_lane_sums(body, buffers, machine.lanes))
+        return kernel.replace(body=_lane_sums(body, buffers, machine.lanes))
     if sums and _along_sum(body, sums, buffers, nest[-1].var):
-        rows = tuple(nest)
+        cells = nest
         body = _lane_sums(body, buffers, machine.lanes)
     else:
-        *rows, last = nest
-        chunks, body = _vectors(last, body, machine.lanes)
-        rows = (*rows, chunks)
-    extent, change = flatten(rows, "cell")
+        chunks, body = _vectors(nest[-1], body, machine.lanes)
+        cells = [*nest[:-1], chunks]
+    extent, change = flatten(cells, "cell")
     parts = _parts(extent, _cost(body))
     sizes = tuple(sorted({*kernel.sizes, *(["threads"] if parts != const(1) else [])}))
-    return kernel._replace(body=parallel(extent, "cell", parts, change(body)), sizes=sizes)
+    return kernel.replace(body=parallel(extent, "cell", parts, change(body)), sizes=sizes)
 
 
 def _parts(extent: Expr, cost: int) -> Expr:
@@ -159,7 +158,7 @@ def _lane_sums(body: Body, buffers: Mapping[str, Buffer], lanes: int) -> Body:
             case For(var, _, "serial", (Accumulate(acc, (), op, _),)) if _contiguous(s, buffers):
                 out.extend(_lane_sum(s, acc, op, lanes, var))
             case For() | If() | Alloc():
-                out.append(s._replace(body=_lane_sums(s.body, buffers, lanes)))
+                out.append(s.replace(body=_lane_sums(s.body, buffers, lanes)))
             case _:
                 out.append(s)
     return tuple(out)
@@ -178,7 +177,7 @@ def _lane_sum(loop: For, acc: str, op: str, lanes: int, var: str) -> Body:
     n, dtype, part = loop.extent, term.value.dtype, f"lane_{acc}"
     full = floordiv(n, const(lanes))
     at = add(mul(Index(f"{var}v"), const(lanes)), Index("l"))
-    step = substitute((term._replace(buffer=part),), var, at)
+    step = substitute((term.replace(buffer=part),), var, at)
     inner: Body = (
         Store(part, (), Const(identity(op, dtype), dtype)),
         For(f"{var}v", full, "serial", step),
@@ -227,12 +226,12 @@ def _merge(kernel: Kernel, outer: For, inner: For) -> Kernel | None:
     fused = _rewrite(body, axes, inner.var)
     loops_left = [For(inner.var, extent, "serial", ()) if x is inner else x for x in nest if x is not outer]
     for loop in reversed(loops_left):
-        fused = (loop._replace(body=fused),)
+        fused = (loop.replace(body=fused),)
     buffers = tuple(
-        b._replace(shape=(*b.shape[:k], extent, *b.shape[k + 2 :])) if (k := axes.get(b.name, -1)) >= 0 else b
+        b.replace(shape=(*b.shape[:k], extent, *b.shape[k + 2 :])) if (k := axes.get(b.name, -1)) >= 0 else b
         for b in kernel.buffers
     )
-    return kernel._replace(buffers=buffers, body=fused)
+    return kernel.replace(buffers=buffers, body=fused)
 
 
 def _places(body: Body) -> list[tuple[str, tuple[Expr, ...]]]:
@@ -258,7 +257,7 @@ def _used_elsewhere(body: Body, outer: str, inner: str) -> bool:
     """Are the variables used other than as whole indices (in a comparison, a value, another index)?"""
 
     def blank(e: Expr) -> Expr:
-        return e._replace(index=()) if isinstance(e, Load) else e
+        return e.replace(index=()) if isinstance(e, Load) else e
 
     stripped = tuple(_blank_store(s) for s in loops.map_body(body, blank))
     return any(isinstance(e, Index) and e.var in (outer, inner) for e in loops.expressions(stripped))
@@ -267,9 +266,9 @@ def _used_elsewhere(body: Body, outer: str, inner: str) -> bool:
 def _blank_store(s: Stmt) -> Stmt:
     match s:
         case Store() | Accumulate():
-            return s._replace(index=())
+            return s.replace(index=())
         case For() | If() | Alloc():
-            return s._replace(body=tuple(map(_blank_store, s.body)))
+            return s.replace(body=tuple(map(_blank_store, s.body)))
     return s
 
 
@@ -279,14 +278,14 @@ def _rewrite(body: Body, axes: Mapping[str, int], inner: str) -> Body:
         return (*index[:k], Index(inner), *index[k + 2 :]) if k >= 0 else index
 
     def load(e: Expr) -> Expr:
-        return e._replace(index=cut(e.buffer, e.index)) if isinstance(e, Load) else e
+        return e.replace(index=cut(e.buffer, e.index)) if isinstance(e, Load) else e
 
     def place(s: Stmt) -> Stmt:
         match s:
             case Store(b, index) | Accumulate(b, index):
-                return s._replace(index=cut(b, index))
+                return s.replace(index=cut(b, index))
             case For() | If() | Alloc():
-                return s._replace(body=tuple(map(place, s.body)))
+                return s.replace(body=tuple(map(place, s.body)))
         return s
 
     return tuple(place(s) for s in loops.map_body(body, load))
