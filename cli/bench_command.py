@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from ..runtime import load
+from ..runtime.checking import counted
 from ..runtime.library import cpu_name
 from .compile_command import compiled, load_program
 from .console import show, table, time_text
@@ -68,7 +69,8 @@ def command(
     show(
         table(f"{loaded.name}.{name}, {at}", ("", "first call>", "median>", "fastest>", "calls>"), rows),
         table("once", ("stage", "time>"), stages),
-        f"{ratio:.2f} times as fast as eager; compiled: level {loaded.level}, {loaded.threads} threads; "
+        f"{ratio:.2f} times as fast as eager; compiled: level {loaded.level}, "
+        f"{counted(loaded.threads, 'thread')}; "
         f"eager: numpy with the threads of its own; {cpu_name()}",
     )
 

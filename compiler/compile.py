@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +59,16 @@ class Report:
 
 
 def compile_artifact(
-    graphs: Mapping[str, Graph], path: str | Path, *, load: Loader | None = None, **options: Any
+    graphs: Mapping[str, Graph],
+    path: str | Path,
+    *,
+    load: Loader | None = None,
+    state: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> Report:
     """Compile `graphs`, one entry point each, to the file `path`; `options` are the fields of `Options`.
 
+    `state` gives inputs that the model keeps between calls their first value, an array, by input name.
     The name of exported symbols is the file's unless `name` says otherwise. With `verify` (the default) and a
     `load`er the result is run against the graphs before it appears under its name.
     Raises ValueError for an unknown option, NotImplementedError for an op without a loop rule, VerificationError.
@@ -79,7 +85,8 @@ def compile_artifact(
             write_artifact(trial, library)
             report = verify(graphs, load(trial))
     with record.stage("write"):
-        sizes = write_artifact(path, library, report=report)
+        kept = {name: array.tobytes() for name, array in (state or {}).items()}
+        sizes = write_artifact(path, replace(library, state=kept), report=report)
     return Report(path, library.levels, sizes, record.stages, library.kernels, tuple(record.passes), report)
 
 

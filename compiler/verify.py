@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ..eager.ops.types import is_floating
+from ..eager.ops.types import Aval, is_floating
 from ..tracer.dims import evaluate as size_at
 from ..tracer.dims import merge_ranges
 from ..tracer.evaluate import evaluate
 from ..tracer.graph import Graph, Node
 
 Array = np.ndarray[Any, Any]
+WIDE = np.dtype(np.float64)
 
 #: How many times eager's own error the compiled result may have.
 MARGIN = 8.0
@@ -127,11 +128,17 @@ def widen(a: Array) -> Array:
 
 
 def widened(graph: Graph) -> Graph:
-    """The graph with its floating constants in float64, so that evaluation computes in float64 throughout."""
+    """The graph with its floating inputs and constants in float64, so that evaluation computes in float64."""
+    inputs = {n: replace(n, aval=Aval(n.shape, WIDE)) if is_floating(n.dtype) else n for n in graph.inputs}
 
-    def f(n: Node, inputs: tuple[Node, ...]) -> Node:
+    def f(n: Node, operands: tuple[Node, ...]) -> Node:
+        if n in inputs:
+            return inputs[n]
         if n.is_const and is_floating(n.dtype):
             return replace(n, value=widen(np.asarray(n.value)))
-        return n.with_inputs(inputs)
+        return n.with_inputs(operands)
 
-    return graph.rebuild(f)
+    wide = graph.rebuild(f)
+    replaced = {n for n, new in inputs.items() if new is not n}
+    nodes = tuple(n for n in wide.nodes if n not in replaced)
+    return replace(wide, inputs=tuple(inputs.values()), nodes=nodes)

@@ -65,7 +65,7 @@ def range_text(bounds: tuple[int, int | None]) -> str:
 def bind(name: str, inputs: Sequence[Tensor], args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
     """The arguments in order. Raises TypeError if one is missing, unknown or given twice."""
     wanted = [t.name for t in inputs]
-    takes = f"{name} takes {_count(len(wanted), 'input')} ({', '.join(wanted)})"
+    takes = f"{name} takes {counted(len(wanted), 'input')} ({', '.join(wanted)})"
     if len(args) > len(wanted):
         raise TypeError(f"{takes}, and {len(args)} came: leave out the last {len(args) - len(wanted)}")
     if unknown := [n for n in named if n not in wanted]:
@@ -77,8 +77,9 @@ def bind(name: str, inputs: Sequence[Tensor], args: Sequence[Any], named: Mappin
     return [*args, *(named[n] for n in wanted[len(args) :])]
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """`1 thread`, `2 threads`."""
+    return f"{number} {noun if number == 1 else nouns or f'{noun}s'}"
 
 
 def arrays_of(signature: Signature, values: Sequence[Any]) -> list[Array]:
@@ -122,8 +123,8 @@ def _check_ranks(signature: Signature, arrays: Sequence[Array]) -> None:
         if array.ndim != len(tensor.shape):
             raise ValueError(
                 f"{signature.name}: input {tensor.name} should be {tensor}, with "
-                f"{_count(len(tensor.shape), 'axis')}, "
-                f"and {shown(array)} came with {array.ndim}: reshape it".replace("axiss", "axes")
+                f"{counted(len(tensor.shape), 'axis', 'axes')}, "
+                f"and {shown(array)} came with {array.ndim}: reshape it"
             )
 
 
@@ -179,7 +180,7 @@ def outputs_for(
         given = out if isinstance(out, (tuple, list)) else (out,)
     if len(given) != len(places):
         raise ValueError(
-            f"{signature.name}: out should be {_count(len(places), 'array')}, and {len(given)} came: give "
+            f"{signature.name}: out should be {counted(len(places), 'array')}, and {len(given)} came: give "
             f"one for each"
         )
     arrays: list[Array | None] = [None] * len(signature.entry.outputs)

@@ -10,7 +10,7 @@ from ..serialized_models.container import Container
 from ..serialized_models.format import Manifest
 from .arrays import Array
 from .calling import Entrypoint
-from .checking import describe
+from .checking import counted, describe
 from .library import function
 from .state import Memory, with_memory
 
@@ -55,8 +55,8 @@ class Model:
         return next(iter(self.methods.values()))(*args, **named)
 
     def __repr__(self) -> str:
-        count = "1 thread" if self.threads == 1 else f"{self.threads} threads"
-        return f"<Model {self.name}, level {self.level}, {count}: {self.signature.replace(chr(10), '; ')}>"
+        entries = self.signature.replace("\n", "; ")
+        return f"<Model {self.name}, level {self.level}, {counted(self.threads, 'thread')}: {entries}>"
 
     @property
     def level(self) -> str:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,150 @@ def test_errors_are_one_sentence(run: Run, folder: Path, args: list[str], messag
     assert (code, out) == (2, "")
     assert error.startswith("tapecast: ") and error.count("\n") == 1
     assert message in error
+
+
+# ---- programs --------------------------------------------------------------------------------------------
+
+GRAPHS = """\
+graph forward(%x: float32[batch,3]) for batch in 1..64:
+  %w = const float32[3,4] "w"
+  %0: float32[batch,4] = matmul(%x, %w)
+  %1: float32[batch,4] = tanh(%0)
+  return %1
+graph count(%y: float32[2], %total: float32[2]):
+  %0: float32[2] = add(%total, %y)
+  %1: float32[2] = neg(%0)
+  return %1, %0
+"""
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `net.tape`, entries `forward` and `count` (which keeps a total), and `net.so` made from
+    it.
+    """
+    from tapecast.eager.tensor import Tensor
+    from tapecast.tracer.parse import parse_all
+    from tapecast.tracer.program import Method, Program
+    from tapecast.tracer.storage import save
+
+    weights = {"w": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)}
+    graphs = parse_all(GRAPHS, weights)
+    count = replace(graphs["count"], state=((1, 1),))
+    one = {"tensor": 0}
+    methods = {
+        "forward": Method(graphs["forward"], {"dict": [["x", one]]}, one),
+        "count": Method(count, {"dict": [["y", one]]}, one),
+    }
+    tensors = {"w": Tensor(weights["w"]), "total": Tensor(np.array([10, 20], np.float32))}
+    folder = tmp_path_factory.mktemp("programs")
+    save(Program(methods, tensors, ("total",)), folder / "net.tape")
+    with pytest.raises(SystemExit) as stop:
+        main(["compile", str(folder / "net.tape"), "--target", "x86-64-v2"])
+    assert stop.value.code == 0
+    np.save(folder / "x.npy", X)
+    np.save(folder / "two.npy", np.ones(2, np.float32))
+    return folder
+
+
+def test_compile_then_run(run: Run, programs: Path):
+    code, _, error = run("run", programs / "net.so", "--input", programs / "x.npy", "-o", programs / "y.npy")
+    assert (code, error) == (0, "")
+    w = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
+    assert np.allclose(np.load(programs / "y.npy"), np.tanh(X @ w), atol=1e-6)
+    assert (programs / "net.h").exists() and (programs / "tapecast.h").exists()
+
+
+def test_state_of_a_program_is_kept_by_the_model(run: Run, programs: Path):
+    code, out, _ = run("run", programs / "net.so", "--method", "count", "--input", programs / "two.npy")
+    assert (code, out) == (0, "float32[2]\n[-11. -21.]\n")
+
+
+def test_compile_reports_and_names_symbols(run: Run, programs: Path):
+    code, out, _ = run(
+        "compile", programs / "net.tape", "-o", programs / "other.so", "--target=native", "--name=mine"
+    )
+    assert code == 0
+    assert all(part in out for part in ("kernels for x86-64-v", "llvm", "forward: error ", "count: error "))
+    code, out, _ = run("inspect", programs / "other.so")
+    assert out.startswith("mine") and "yes, " in out
+
+
+def test_verify_agrees(run: Run, programs: Path):
+    code, out, _ = run("verify", programs / "net.tape", programs / "net.so")
+    assert code == 0
+    assert all(part in out for part in ("forward", "count", "batch=64"))
+
+
+def test_verify_finds_another_model(run: Run, programs: Path, folder: Path):
+    code, out, error = run("verify", programs / "net.tape", "double.so")
+    assert (code, out) == (2, "")
+    assert "the program has the entry points forward, count and the model forward" in error
+
+
+def test_verify_fails_for_wrong_numbers(run: Run, programs: Path, folder: Path):
+    """The same program with other weights is another model: exit code 1."""
+    from tapecast import jit
+
+    traced = jit.load(programs / "net.tape")
+    traced.program.tensors["w"].array[...] *= 1.01
+    traced.save("wrong.tape")
+    code, _, error = run("verify", "wrong.tape", programs / "net.so")
+    assert code == 1
+    assert error.startswith("tapecast: forward output 0") and error.count("\n") == 1
+
+
+def test_bench_times_every_stage(run: Run, programs: Path):
+    files = (programs / "net.tape", programs / "net.so")
+    code, out, error = run("bench", *files, "--size", "batch=8", "--seconds", 0.05, "--threads", 1)
+    assert (code, error) == (0, "")
+    for part in (
+        "net.forward, batch=8",
+        "eager",
+        "compiled",
+        "first call",
+        "median",
+        "compile",
+        "load",
+        "1 thread",
+    ):
+        assert part in out
+    code, out, _ = run("bench", *files, "--method=count", "--seconds=0.01", "--no-compile")
+    assert "net.count" in out and "│ compile │" not in out
+
+
+def test_inspect_shows_a_program(run: Run, programs: Path):
+    code, out, _ = run("inspect", programs / "net.tape", "--graph")
+    assert code == 0
+    for part in ("forward(x: float32[batch,3])", "batch: 1 to 64", "total", "tensors", "matmul(%x, %w)"):
+        assert part in out
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["compile", "net.tape", "--target", "vax"], "target must be one of portable"),
+        (["compile", "net.tape", "--name", "a b"], "want a C identifier"),
+        (["compile", "net.so"], "is a library and no tapecast program"),
+        (["run", "net.tape"], "it is a tapecast program: compile it first"),
+        (["bench", "net.tape", "net.so", "--size", "rows=1"], "the model has the sizes batch"),
+        (
+            ["bench", "net.tape", "net.so", "--method", "encode"],
+            "has no method encode: it has forward, count",
+        ),
+    ],
+)
+def test_wrong_use_of_programs(
+    run: Run, programs: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], message: str
+):
+    monkeypatch.chdir(programs)
+    code, out, error = run(*args)
+    assert (code, out) == (2, "")
+    assert error.startswith("tapecast: ") and error.count("\n") == 1
+    assert message in error
+
+
+# ---- the command -----------------------------------------------------------------------------------------
 
 
 def test_help_lists_every_command(run: Run):
