@@ -10,7 +10,6 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 from ..serialized_models.format import ARTIFACT, ArtifactError
@@ -58,7 +57,12 @@ def _open(path: str) -> int:
 
 def _nearby(path: str) -> str:
     """The artifacts of the folder, for someone who mistyped a name."""
-    found = sorted(p.name for p in Path(path).parent.glob("*.so"))[:5]
+    folder = os.path.dirname(path)
+    found = (
+        sorted(name for name in os.listdir(folder) if name.endswith(".so"))[:5]
+        if os.path.isdir(folder)
+        else []
+    )
     return f"; in that folder are {', '.join(found)}" if found else ""
 
 

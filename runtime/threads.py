@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 VARIABLE = "TAPECAST_NUM_THREADS"
-CGROUPS = Path("/sys/fs/cgroup")
+CGROUPS = "/sys/fs/cgroup"
 
 
 def default_threads(environment: Mapping[str, str] = os.environ) -> int:
@@ -33,40 +32,49 @@ def available_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def cpu_quota(root: Path = CGROUPS, own: Path = Path("/proc/self/cgroup")) -> float | None:
+def cpu_quota(root: str = CGROUPS, own: str = "/proc/self/cgroup") -> float | None:
     """CPUs' worth of time this process's control groups allow it; None without a limit.
 
-    The tightest limit of the group and of those around it holds. Inside a container the path in /proc is
-    often the host's, so that only the root of the mounted tree can be read."""
-    try:
-        lines = own.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
+    The tightest limit of the group and of those around it holds. Inside a container the path in /proc is often the
+    host's, so that only the root of the mounted tree can be read.
+    """
+    lines = (_read(own) or "").splitlines()
     limits = [
         limit for line in lines for folder in _folders(line, root) if (limit := _limit(folder)) is not None
     ]
     return min(limits, default=None)
 
 
-def _folders(line: str, root: Path) -> Iterator[Path]:
+def _folders(line: str, root: str) -> Iterator[str]:
     """The folders of a line of /proc/self/cgroup, `number:controllers:path`, outwards."""
     _, _, rest = line.partition(":")
     controllers, _, path = rest.partition(":")
     if controllers and "cpu" not in controllers.split(","):
         return
-    base = root / "cpu" if controllers else root
-    inside = Path(path.lstrip("/"))
-    yield from (base / folder for folder in (inside, *inside.parents))
+    base = os.path.join(root, "cpu") if controllers else root
+    inside = path.strip("/")
+    while inside:
+        yield os.path.join(base, inside)
+        inside = os.path.dirname(inside)
+    yield base
 
 
-def _limit(folder: Path) -> float | None:
+def _limit(folder: str) -> float | None:
     """CPUs of one group: `cpu.max` (version 2) or `cpu.cfs_quota_us` (version 1)."""
+    both = _read(os.path.join(folder, "cpu.max"))
+    if both is None:
+        quota, period = (_read(os.path.join(folder, f"cpu.cfs_{name}_us")) for name in ("quota", "period"))
+        both = f"{quota} {period}"
     try:
-        if (folder / "cpu.max").exists():
-            quota, period = (folder / "cpu.max").read_text(encoding="ascii").split()
-        else:
-            quota = (folder / "cpu.cfs_quota_us").read_text(encoding="ascii")
-            period = (folder / "cpu.cfs_period_us").read_text(encoding="ascii")
-        return None if quota.strip() in ("max", "-1") else int(quota) / int(period)
-    except (OSError, ValueError):
+        allowed, per = map(int, both.split())
+    except ValueError:  # "max", "None" for a file that is not there
+        return None
+    return allowed / per if allowed > 0 and per > 0 else None
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
         return None

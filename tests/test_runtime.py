@@ -399,7 +399,7 @@ def test_the_quota_of_a_container(tmp_path: Path, files: dict[str, str], own: st
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text + "\n")
     (tmp_path / "own").write_text(own + "\n")
-    assert threads.cpu_quota(tmp_path, tmp_path / "own") == quota
+    assert threads.cpu_quota(str(tmp_path), str(tmp_path / "own")) == quota
 
 
 def test_the_default_number_of_threads(monkeypatch: pytest.MonkeyPatch):
@@ -667,14 +667,12 @@ def test_the_first_call_is_as_fast_as_the_tenth(tmp_path: Path):
 def deployment(path: Path) -> Iterator[dict]:
     """What a process that loads and runs a model has imported."""
     code = """if True:
-        import json, sys, time
+        import json, sys
         import numpy as np
-        start = time.perf_counter()
         import tapecast.runtime
-        seconds = time.perf_counter() - start
         model = tapecast.runtime.load(sys.argv[1])
         y = model(np.zeros((2, 3), np.float32))
-        print(json.dumps({"seconds": seconds, "modules": sorted(sys.modules), "y": y.tolist()}))
+        print(json.dumps({"modules": sorted(sys.modules), "y": y.tolist()}))
     """
     run = [sys.executable, "-c", code, str(path)]
     done = subprocess.run(run, capture_output=True, text=True, check=True, cwd="/")
@@ -701,9 +699,13 @@ def test_a_deployment_imports_numpy_and_the_runtime_alone(deployment: dict):
     assert foreign & set(deployment["modules"]) == set()
 
 
-def test_importing_the_runtime_is_fast(deployment: dict):
-    """Besides numpy's own import; measured 15 to 30 ms."""
-    assert deployment["seconds"] < 0.15
+def test_importing_the_runtime_is_fast():
+    """Besides numpy's own import, the best of five; measured 12 to 25 ms."""
+    code = (
+        "import time, numpy; t = time.perf_counter(); import tapecast.runtime; print(time.perf_counter() - t)"
+    )
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, check=True) for _ in range(5)]
+    assert min(float(run.stdout) for run in runs) < 0.08
 
 
 @pytest.mark.parametrize("known", [True, False])
