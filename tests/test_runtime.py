@@ -1,5 +1,6 @@
 """Loading and calling an artifact: what is taken, what is refused and in which words, what it costs."""
 
+import ctypes
 import json
 import os
 import subprocess
@@ -21,7 +22,7 @@ from tapecast.compiler.artifact import write_artifact
 from tapecast.runtime import arrays, threads
 from tapecast.runtime.calling import fast_source
 from tapecast.runtime.checking import bind, measure, signature_of
-from tapecast.runtime.library import cpu_level
+from tapecast.runtime.library import cpu_level, function
 from tapecast.serialized_models import format as file_format
 from tapecast.serialized_models.format import ArtifactError, Entry, Tensor
 from tapecast.serialized_models.sizes import compile_size
@@ -380,6 +381,19 @@ def test_concurrent_calls_have_a_workspace_each(path: Path):
     for worker in workers:
         worker.join()
     assert wrong == []
+
+
+def test_memory_follows_the_largest_call(path: Path):
+    model = runtime.load(path)
+    free = model.methods["forward"].__globals__["free"]
+    for batch in [1, 1024, *np.random.default_rng(0).integers(1, 1024, 500).tolist()]:
+        model(np.zeros((batch, 3), np.float32))
+    assert [scratch.bytes for scratch in free] == [12 * 1024]
+
+
+def test_one_pool_serves_all_models(model: runtime.Model, counter: runtime.Model):
+    pools = {function(m._library, f"{m.name}_pool", ctypes.c_void_p)() for m in (model, counter)}
+    assert len(pools) == 1
 
 
 @pytest.mark.parametrize(
