@@ -7,6 +7,7 @@ each on its arrays and returns the results.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
 import pickle
@@ -99,48 +100,82 @@ def module(jobs: Sequence[Job], level: Level) -> str:
 
 
 @functools.cache
-def object_of(jobs: tuple[Job, ...], level: str) -> bytes:
-    return llvm_driver.object_code(module(jobs, LEVELS[level]), level)
+def object_of(jobs: tuple[Job, ...], level: str, opt: int = 3) -> bytes:
+    return llvm_driver.object_code(module(jobs, LEVELS[level]), level, opt=opt)
 
 
 def run(
-    jobs: Sequence[Job], inputs: dict[Job, Sequence[np.ndarray]], level: str, folder: Path
+    jobs: Sequence[Job], inputs: dict[Job, Sequence[np.ndarray]], level: str, opt: int = 1
 ) -> dict[Job, np.ndarray]:
-    """The result of every job; AssertionError when the generated code ends the child."""
-    task, answer = folder / "task.pickle", folder / "answer.pickle"
-    task.write_bytes(pickle.dumps((object_of(tuple(jobs), level), level, [(j, inputs[j]) for j in jobs])))
-    code = f"import scalar_kernels; scalar_kernels.child({str(task)!r}, {str(answer)!r})"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True
-    )
-    assert done.returncode == 0, (
-        f"compiled code for {level} ended with {done.returncode}:\n{done.stderr[-2000:]}"
-    )
-    return pickle.loads(answer.read_bytes())
+    """The result of every job on its inputs, converted to the job's dtypes; `opt` is LLVM's level."""
+    calls = [(job.name, arguments(job, inputs[job])) for job in jobs]
+    answers = execute(object_of(tuple(jobs), level, opt), level, calls)
+    return {job: answer[-2] for job, answer in zip(jobs, answers, strict=True)}
 
 
-def child(task: str, answer: str) -> None:
-    obj, level, work = pickle.loads(Path(task).read_bytes())
-    engine = load(obj, level)
-    Path(answer).write_bytes(pickle.dumps({job: call(engine, job, arrays) for job, arrays in work}))
+def arguments(job: Job, arrays: Sequence[np.ndarray]) -> list[np.ndarray | int]:
+    arrays = [np.ascontiguousarray(a, DTYPES[d]) for a, d in zip(arrays, job.dtypes, strict=True)]
+    n = len(arrays[0])
+    assert n % job.lanes == 0, f"{job.name}: {n} elements are not whole vectors"
+    out = np.zeros(n // job.lanes if job.op.startswith("reduce_") else n, DTYPES[job.result])
+    return [*arrays, out, n]
+
+
+# ---- the child process ----
+
+Arguments = Sequence[np.ndarray | int]
+
+
+@functools.cache
+def running_child() -> subprocess.Popen[bytes]:
+    """One child for all tests; importing numpy and LLVM takes longer than most of them."""
+    command = [sys.executable, "-c", "import scalar_kernels; scalar_kernels.serve()"]
+    folder = Path(__file__).parent
+    child = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    atexit.register(child.communicate)
+    return child
+
+
+def execute(obj: bytes, level: str, calls: Sequence[tuple[str, Arguments]]) -> list[Arguments]:
+    """Calls functions of an object by name, passing arrays' addresses and int64s; the arguments afterwards.
+
+    AssertionError when the generated code ends the process.
+    """
+    child = running_child()
+    assert child.stdin and child.stdout
+    try:
+        pickle.dump((obj, level, calls), child.stdin)
+        child.stdin.flush()
+        answers: list[Arguments] = pickle.load(child.stdout)
+    except (EOFError, BrokenPipeError):
+        running_child.cache_clear()
+        raise AssertionError(f"code for {level} ended the process with {child.wait()}") from None
+    return answers
+
+
+def serve() -> None:
+    """The child's loop: tasks from standard input until it closes."""
+    engines = []  # code stays loaded while the process lives
+    while sys.stdin.buffer.peek(1):
+        obj, level, calls = pickle.load(sys.stdin.buffer)
+        engines.append(load(obj, level))
+        for name, args in calls:
+            address = engines[-1].get_function_address(name)
+            assert address, f"no function {name}"
+            passed = [a.ctypes.data if isinstance(a, np.ndarray) else a for a in args]
+            ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(passed))(address)(*passed)
+        pickle.dump([args for _, args in calls], sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
 
 def load(obj: bytes, level: str) -> llvm.ExecutionEngine:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
     target = LEVELS[level].target
-    machine = llvm_driver._machine(target, 3)
+    machine = llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features
+    )
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(obj))
     engine.finalize_object()
     return engine
-
-
-def call(engine: llvm.ExecutionEngine, job: Job, arrays: Sequence[np.ndarray]) -> np.ndarray:
-    arrays = [np.ascontiguousarray(a, DTYPES[d]) for a, d in zip(arrays, job.dtypes, strict=True)]
-    n = len(arrays[0])
-    assert n % job.lanes == 0
-    out = np.zeros(n // job.lanes if job.op.startswith("reduce_") else n, DTYPES[job.result])
-    address = engine.get_function_address(job.name)
-    assert address, f"no function {job.name}"
-    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(arrays) + 1), ctypes.c_int64)(address)
-    function(*(a.ctypes.data for a in arrays), out.ctypes.data, n)
-    return out

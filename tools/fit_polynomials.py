@@ -170,7 +170,7 @@ FITS = {
     "EXPM1_F64": Fit(expm1_tail, -HALF_LN2, HALF_LN2, 11, EXPM1_WEIGHT, F64, "expm1(x) = x + x^2 P(x)"),
     "LOG1P_F32": Fit(log1p_tail, *ROOT, 9, LOG1P_WEIGHT, F32, "log1p(x) = x - x^2/2 + x^3 P(x)"),
     "ATANH_F64": Fit(atanh_tail(1), 0, ATANH, 7, ATANH_WEIGHT, F64, "2 atanh(s) = 2 s + s^3 P(s^2)"),
-    "ATANH5_F64": Fit(atanh_tail(2), 0, ATANH, 9, ATANH5_WEIGHT, F64, "2 atanh(s) = 2 s + 2/3 s^3 + s^5 P(s^2)"),
+    "ATANH5_F64": Fit(atanh_tail(2), 0, ATANH, 9, ATANH5_WEIGHT, F64, "2 atanh(s) = 2s + 2/3 s^3 + s^5 P(s^2)"),
     "TANH_F32": Fit(TANH[0], 0, 0.625**2, 5, TANH[1], F32, "tanh(x) = x + x^3 P(x^2), |x| < 0.625"),
     "ERF_F32": Fit(erf_ratio, 0, 0.9277**2, 6, erf_ratio_weight, F32, "erf(x) = x + x P(x^2), |x| < 0.9277"),
     "ERF_F64": Fit(erf_ratio, 0, 1.0, 14, erf_ratio_weight, F64, "erf(x) = x + x P(x^2), |x| < 1"),
@@ -178,7 +178,8 @@ FITS = {
         log_erfc(0), 0.92, 3.95, 9, log_erfc_weight(0), F32, "log(erfc(x)) = P(x), 0.92 < x < 3.95"
     ),
     "LOG_ERFC_F64": Fit(
-        log_erfc(1.875), -0.88, 4.05, 21, log_erfc_weight(1.875), F64, "log(erfc(x)) = P(x - 1.875), 1 < x < 5.92"
+        log_erfc(1.875), -0.88, 4.05, 21, log_erfc_weight(1.875), F64,
+        "log(erfc(x)) = P(x - 1.875), 1 < x < 5.92",
     ),
     "SIN_F32": Fit(SIN[0], 0, QUARTER_PI_SQUARED, 4, SIN[1], F32, "sin(x) = x + x^3 P(x^2), |x| < pi/4"),
     "SIN_F64": Fit(SIN[0], 0, QUARTER_PI_SQUARED, 6, SIN[1], F64, "sin(x) = x + x^3 P(x^2), |x| < pi/4"),

@@ -1,9 +1,9 @@
 """Conversions between dtypes, as functions of the scalar namespace `s`; `cast` is numpy's astype.
 
-float16 and bfloat16 live in i16 registers. Rounding is to nearest even throughout, and each conversion rounds
-once. Sources: the bit manipulation for half precision follows Giesen's float_to_half_fast3_rtne and
-half_to_float (2012); rounding to odd on the way from double (Boldo and Melquiond, 2008) keeps the second
-rounding harmless.
+float16 and bfloat16 live in i16 registers. Rounding is to nearest even. Like numpy and ml_dtypes, float64
+becomes float16 in one rounding, and bfloat16 by way of float32; integers become either by way of float32.
+Sources: the bit manipulation for half precision follows Giesen's float_to_half_fast3_rtne and half_to_float
+(2012); rounding to odd on the way from double (Boldo and Melquiond, 2008) keeps the second rounding harmless.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ def _half_to_float(s: LlvmScalars, h: Value) -> Value:
 
 
 def _narrowed(s: LlvmScalars, x: Value, dtype: str) -> Value:
-    wide = _rounded_to_odd(s, x) if x.dtype == "float64" else cast(s, x, "float32")
     if dtype == "bfloat16":
-        return _float_to_bfloat(s, wide)
+        return _float_to_bfloat(s, cast(s, x, "float32"))
+    wide = _rounded_to_odd(s, x) if x.dtype == "float64" else cast(s, x, "float32")
     if s.level.f16c:
         half = f"<{x.lanes} x half>" if x.lanes > 1 else "half"
         name = s.function.assign(f"fptrunc {wide.typed} to {half}")
