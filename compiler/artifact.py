@@ -128,12 +128,11 @@ def _link_system(library: Library, needed: tuple[str, ...], blobs: Mapping[str, 
 
 
 def _needed(library: Library) -> tuple[str, ...]:
-    """The system libraries: before glibc 2.34 threads were in one of their own, which later ones and musl
-    still name.
-    """
+    """The system libraries. Before glibc 2.34 threads and dlopen had their own, which all later ones still name."""
     undefined = {s.name for o in library.objects for s in read_object(o).symbols if s.section == SHN_UNDEF}
     threads = any(name.startswith("pthread_") for name in undefined)
-    return ("libc.so.6", "libpthread.so.0") if threads else ("libc.so.6",)
+    loader = not undefined.isdisjoint({"dlopen", "dlsym"})
+    return ("libc.so.6", *(["libpthread.so.0"] if threads else []), *(["libdl.so.2"] if loader else []))
 
 
 def check_symbols(library: Library, found: set[str]) -> None:

@@ -17,7 +17,6 @@ from .container import COMMENT, DIGEST_SIZE
 
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date a zip can hold
 CHUNK = 1 << 20
-ZIP_64 = 0xFFFFFFFF
 
 
 def entry_info(name: str, size: int) -> zipfile.ZipInfo:
@@ -30,7 +29,7 @@ def entry_info(name: str, size: int) -> zipfile.ZipInfo:
 
 def local_header(info: zipfile.ZipInfo) -> bytes:
     """The bytes that precede an entry's content; `info` has its size and CRC."""
-    return info.FileHeader(zip64=info.file_size >= ZIP_64)
+    return info.FileHeader(zip64=info.file_size > zipfile.ZIP64_LIMIT)
 
 
 def header_size(name: str, size: int) -> int:

@@ -220,6 +220,19 @@ def test_the_digest_guards_the_container_alone(model: Path):
         open_container(bytes(data), "model", verify=False)
 
 
+def test_large_files_use_the_wide_fields_of_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """As entries of 2 GiB and more do; here every entry counts as large."""
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 10)
+    write_artifact(tmp_path / "m.so", double_library())
+    data = bytearray((tmp_path / "m.so").read_bytes())
+    assert open_container(data, "m").read("weights.bin") == WEIGHTS.tobytes()
+    x = np.ones((2, 3), np.float32)
+    assert (runtime.load(tmp_path / "m.so")(x) == expected(x)).all()
+    end = data.rindex(b"PK\5\6")
+    data[end + 16 : end + 20] = b"\xff" * 4  # the directory beyond 4 GiB: its place is in the zip64 record
+    assert open_container(bytes(data), "m", verify=False).read("weights.bin") == WEIGHTS.tobytes()
+
+
 def test_the_library_loads_without_this_package(model: Path):
     library = ctypes.CDLL(str(model))
     assert library.double_level() == 2

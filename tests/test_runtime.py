@@ -112,6 +112,14 @@ def test_other_arrays_are_taken(model: runtime.Model, x: object):
     assert (model(x) == expected(X)).all()
 
 
+def test_bfloat16_is_taken_as_itself_or_as_its_bits():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    bits = np.zeros(2, np.uint16)
+    assert arrays.dtype_of("bfloat16") == ml_dtypes.bfloat16
+    assert arrays.is_dtype(bits, "bfloat16") and arrays.is_dtype(bits.view(ml_dtypes.bfloat16), "bfloat16")
+    assert not arrays.is_dtype(np.zeros(2, np.float16), "bfloat16")
+
+
 def test_a_torch_tensor_is_taken(model: runtime.Model):
     torch = pytest.importorskip("torch")
     assert (model(torch.from_numpy(X)) == expected(X)).all()
