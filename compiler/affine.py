@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from . import loops
-from .loops import Buffer, Const, Expr, Index, Load, Scalar, depends_on
+from .loops import Buffer, Const, Expr, Index, Load, Scalar, Size, depends_on
 
 
 def coefficient(e: Expr, var: str) -> Expr | None:
@@ -57,3 +57,15 @@ def stride(load: Load, buffers: Mapping[str, Buffer], var: str) -> Expr | None:
         total = loops.add(total, loops.mul(c, scale))
         scale = loops.mul(scale, n)
     return total
+
+
+def nonnegative(e: Expr) -> bool:
+    """Certainly not below zero: sums, products and quotients of loop variables, sizes and constants."""
+    match e:
+        case Const(value):
+            return value >= 0
+        case Index() | Size():
+            return True
+        case Scalar("add" | "mul" | "floordiv" | "mod" | "minimum" | "maximum", args):
+            return all(map(nonnegative, args))
+    return False

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from .. import loops
-from ..affine import coefficient, offset
+from ..affine import coefficient, nonnegative, offset
 from ..loops import (
     Accumulate,
     Alloc,
@@ -426,18 +426,6 @@ class Emitter:
 def pure(e: Expr) -> bool:
     """Index arithmetic that reads no memory."""
     return not isinstance(e, Load) and all(map(pure, loops.children(e)))
-
-
-def nonnegative(e: Expr) -> bool:
-    """Certainly not below zero: sums, products and quotients of loop variables, sizes and constants."""
-    match e:
-        case Const(value):
-            return value >= 0
-        case Index() | Size():
-            return True
-        case Scalar("add" | "mul" | "floordiv" | "mod" | "minimum" | "maximum", args):
-            return all(map(nonnegative, args))
-    return False
 
 
 def reads_memory(e: Expr, emitter: Emitter) -> bool:

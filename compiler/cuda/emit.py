@@ -1,21 +1,25 @@
 """Scheduled kernels as CUDA C++. It decides nothing: grid, block, shared memory and registers are in the loops.
 
-| grammar        | CUDA C++                                                                              |
-|----------------|---------------------------------------------------------------------------------------|
-| For grid/block | blockIdx / threadIdx, in the order they stand: x, y, z; extents give the launch        |
-| For others     | a for loop; `unroll` with #pragma unroll                                              |
-| Alloc          | a local array (register) or __shared__ memory                                         |
-| Sync           | __syncthreads()                                                                       |
-| buffer, size   | a pointer parameter, `long long`                                                      |
+| grammar        | CUDA C++                                                                               |
+|----------------|----------------------------------------------------------------------------------------|
+| For grid/block | blockIdx / threadIdx, in the order they stand: x, y, z; extents give the launch         |
+| For others     | a for loop; `unroll` with #pragma unroll                                               |
+| Alloc          | a local array (register) or __shared__ memory, in a scope of its own                   |
+| Sync           | __syncthreads()                                                                        |
+| buffer b       | a pointer parameter `b_<name>`                                                         |
+| size n         | a parameter `long long n_<name>`, after the buffers                                    |
+
+Sizes are named by users and buffers by the compiler; the prefixes keep them apart from loop variables, from each
+other and from the words of C++.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from .. import loops
-from ..affine import offset
+from ..affine import nonnegative, offset
 from ..loops import (
     Accumulate,
     Alloc,
@@ -36,52 +40,78 @@ from ..loops import (
     Sync,
     statements,
 )
-from .scalars import PREAMBLE, TYPES, constant, scalar_text
+from .scalars import PREAMBLE, TYPES, cast_text, constant, loaded, rounded, scalar_text, stored
 
 _AXES = "xyz"
-_HALVES = ("float16", "bfloat16")
+_PLAIN = {"add": "+", "sub": "-", "mul": "*", "floordiv": "/", "mod": "%"}
 
 
 class Launch(NamedTuple):
-    """How to start a kernel: the extents of its grid and block, up to three each."""
+    """How to start a kernel: the size of its grid, an expression of the sizes at the call, and of its block.
+
+    Both have up to three axes, x first. A grid without blocks (an empty array) is not to be launched at all.
+    """
 
     grid: tuple[Expr, ...]
-    block: tuple[Expr, ...]
+    block: tuple[int, ...]
 
 
-def source(kernels: list[Kernel]) -> str:
+def source(kernels: Iterable[Kernel]) -> str:
     """One CUDA C++ file with all kernels, `extern "C"`, in need of no header."""
     return "\n".join([PREAMBLE, *map(kernel_source, kernels)])
 
 
 def launch(kernel: Kernel) -> Launch:
-    found: dict[str, list[Expr]] = {"grid": [], "block": []}
-    for s in statements(kernel.body):
-        if isinstance(s, For) and s.kind in found:
-            found[s.kind].append(s.extent)
-    return Launch(tuple(found["grid"]), tuple(found["block"]))
+    """The launch of a kernel scheduled for the GPU. ValueError for a block whose size is not constant."""
+    grid, block = _extents(kernel, "grid"), _extents(kernel, "block")
+    if not all(isinstance(n, Const) for n in block):
+        text = ", ".join(map(loops.expr_text, block))
+        raise ValueError(f"{kernel.name}: a block wants constant extents, got [{text}]; tile the loop first")
+    return Launch(grid, tuple(int(n.value) for n in block if isinstance(n, Const)))
+
+
+def _extents(kernel: Kernel, kind: str) -> tuple[Expr, ...]:
+    found = tuple(s.extent for s in statements(kernel.body) if isinstance(s, For) and s.kind == kind)
+    if len(found) > len(_AXES):
+        raise ValueError(f"{kernel.name}: a launch has three axes, got {len(found)} {kind} loops")
+    return found
 
 
 def kernel_source(kernel: Kernel) -> str:
+    """The definition of one kernel: its parameters are the buffers, in order, then the sizes."""
     writer = _Writer(kernel)
-    bounds = 1
+    threads = 1
     for n in launch(kernel).block:
-        bounds *= int(n.value) if isinstance(n, Const) else 1
-    params = [writer.parameter(b.name) for b in kernel.buffers] + [f"long long {n}" for n in kernel.sizes]
-    head = f'extern "C" __global__ void __launch_bounds__({bounds}) {kernel.name}({", ".join(params)}) {{'
+        threads *= n
+    params = [writer.parameter(b.name) for b in kernel.buffers]
+    params += [f"long long {size_name(n)}" for n in kernel.sizes]
+    head = f'extern "C" __global__ void __launch_bounds__({threads}) {kernel.name}({", ".join(params)}) {{'
     return "\n".join([head, *writer.body(kernel.body, "  "), "}"]) + "\n"
 
 
+def buffer_name(name: str) -> str:
+    return "b_" + "".join(c if c.isalnum() else "_" for c in name)
+
+
+def size_name(name: str) -> str:
+    return f"n_{name}"
+
+
 class _Writer:
+    """Writes the body of one kernel. `shapes` and `dtypes` are of the buffers in scope."""
+
     def __init__(self, kernel: Kernel) -> None:
-        self.shapes = {b.name: b.shape for b in kernel.buffers}
+        self.shapes: dict[str, tuple[Expr, ...]] = {b.name: b.shape for b in kernel.buffers}
         self.dtypes = {b.name: b.dtype for b in kernel.buffers}
         self.written = {s.buffer for s in statements(kernel.body) if isinstance(s, (Store, Accumulate))}
-        self.counts = {"grid": 0, "block": 0}
+        self.registers: set[str] = set()
+        self.axes = {"grid": iter(_AXES), "block": iter(_AXES)}
 
     def parameter(self, name: str) -> str:
         const = "" if name in self.written else "const "
-        return f"{const}{TYPES[self.dtypes[name]]} *__restrict__ {safe(name)}"
+        return f"{const}{TYPES[self.dtypes[name]]} *__restrict__ {buffer_name(name)}"
+
+    # ---- statements ----
 
     def body(self, body: Body, pad: str) -> Iterator[str]:
         for s in body:
@@ -94,27 +124,28 @@ class _Writer:
             case For(var, extent, kind, body):
                 if kind == "unroll":
                     yield f"{pad}#pragma unroll"
-                yield f"{pad}for (long long {var} = 0; {var} < {self.expr(extent)}; {var}++) {{"
-                yield from self.body(body, pad + "  ")
-                yield pad + "}"
+                head = f"for (long long {var} = 0; {var} < {self.index(extent)}; {var}++)"
+                yield from self.braces(head, body, pad)
             case Store(b, index, value):
-                yield f"{pad}{self.place(b, index)} = {self.stored(self.expr(value), value.dtype)};"
+                yield f"{pad}{self.place(b, index)} = {stored(self.unrounded(value), value.dtype)};"
             case Accumulate():
                 yield pad + self.accumulate(s)
             case Alloc():
                 yield from self.alloc(s, pad)
             case If(cond, body):
-                yield f"{pad}if ({self.expr(cond)}) {{"
-                yield from self.body(body, pad + "  ")
-                yield pad + "}"
+                yield from self.braces(f"if ({self.index(cond)})", body, pad)
             case Sync():
                 yield f"{pad}__syncthreads();"
 
+    def braces(self, head: str, body: Body, pad: str) -> Iterator[str]:
+        yield f"{pad}{head} {{"
+        yield from self.body(body, pad + "  ")
+        yield pad + "}"
+
     def mapped(self, s: For, pad: str) -> Iterator[str]:
         """A loop whose iterations are blocks or threads: its variable is read, not counted."""
-        axis = _AXES[self.counts[s.kind]]
-        self.counts[s.kind] += 1
-        yield f"{pad}const long long {s.var} = {'blockIdx' if s.kind == 'grid' else 'threadIdx'}.{axis};"
+        counter = "blockIdx" if s.kind == "grid" else "threadIdx"
+        yield f"{pad}const long long {s.var} = {counter}.{next(self.axes[s.kind])};"
         yield from self.body(s.body, pad)
 
     def alloc(self, s: Alloc, pad: str) -> Iterator[str]:
@@ -122,60 +153,64 @@ class _Writer:
         count = 1
         for n in s.shape:
             count *= n
+        if s.scope == "register" and not s.shape:
+            self.registers.add(s.buffer)
+        size = "" if s.buffer in self.registers else f"[{count}]"
         shared = "__shared__ " if s.scope == "shared" else ""
-        yield f"{pad}{shared}{TYPES[s.dtype]} {safe(s.buffer)}[{count}];"
-        yield from self.body(s.body, pad)
+        yield f"{pad}{{"
+        yield f"{pad}  {shared}{TYPES[s.dtype]} {buffer_name(s.buffer)}{size};"
+        yield from self.body(s.body, pad + "  ")
+        yield pad + "}"
 
     def accumulate(self, s: Accumulate) -> str:
-        place = self.place(s.buffer, s.index)
-        dtype = s.value.dtype
-        old = self.loaded(place, dtype)
+        place, dtype = self.place(s.buffer, s.index), s.value.dtype
         match s.value:
             case Scalar("mul", (x, y), "float32" | "float64") if s.op == "add":
                 fma = "fmaf" if dtype == "float32" else "fma"
-                return f"{place} = {fma}({self.expr(x)}, {self.expr(y)}, {old});"
-        combined = scalar_text(Scalar(s.op, (s.value, s.value), dtype), [old, self.expr(s.value)], dtype)
-        return f"{place} = {self.stored(combined, dtype)};"
+                return f"{place} = {fma}({self.expr(x)}, {self.expr(y)}, {place});"
+        combined = scalar_text(s.op, [loaded(place, dtype), self.expr(s.value)], dtype)
+        return f"{place} = {stored(combined, dtype)};"
 
-    def place(self, b: str, index: tuple[Expr, ...]) -> str:
-        return f"{safe(b)}[{self.expr(offset(index, self.shapes[b]))}]"
+    # ---- expressions ----
 
-    def loaded(self, place: str, dtype: str) -> str:
-        """16-bit floats are numbers only as float."""
-        return f"tc_float({place})" if dtype in _HALVES else place
-
-    def stored(self, text: str, dtype: str) -> str:
-        return f"tc_to_{'half' if dtype == 'float16' else 'bfloat'}({text})" if dtype in _HALVES else text
+    def place(self, b: str, index: Sequence[Expr]) -> str:
+        if b in self.registers:
+            return buffer_name(b)
+        return f"{buffer_name(b)}[{self.index(offset(index, self.shapes[b]))}]"
 
     def expr(self, e: Expr) -> str:
+        """A value, rounded to its dtype."""
         match e:
             case Const(value, dtype):
                 return constant(value, dtype)
             case Index(var):
                 return var
             case Size(name):
-                return name
+                return size_name(name)
             case Load(b, index, dtype):
-                return self.loaded(self.place(b, index), dtype)
-            case Scalar(_, args, dtype):
-                return self.rounded(scalar_text(e, [self.expr(a) for a in args], args[0].dtype), dtype)
+                return loaded(self.place(b, index), dtype)
             case Select(cond, then, other):
                 return f"({self.expr(cond)} ? {self.expr(then)} : {self.expr(other)})"
-            case Cast(value, dtype):
-                return self.cast(self.expr(value), value.dtype, dtype)
+            case Scalar() | Cast():
+                return rounded(self.unrounded(e), e.dtype)
         raise TypeError(f"not a loop expression: {e!r}")
 
-    def rounded(self, text: str, dtype: str) -> str:
-        """The result of one operation on 16-bit floats, rounded to 16 bits as eager does."""
-        return f"tc_float({self.stored(text, dtype)})" if dtype in _HALVES else text
+    def unrounded(self, e: Expr) -> str:
+        """A value on its way to memory, where it is rounded anyway: 16-bit floats may still have a float's digits."""
+        match e:
+            case Scalar(op, args):
+                return scalar_text(op, [self.expr(a) for a in args], args[0].dtype)
+            case Cast(value, dtype):
+                return cast_text(self.expr(value), value.dtype, dtype)
+        return self.expr(e)
 
-    def cast(self, text: str, source: str, dtype: str) -> str:
-        if dtype == "bool":
-            return f"({text} != 0)"
-        if dtype in _HALVES:
-            return self.rounded(f"(float)({text})", dtype)
-        return f"(({TYPES[dtype]})({text}))"
-
-
-def safe(name: str) -> str:
-    return "".join(c if c.isalnum() else "_" for c in name)
+    def index(self, e: Expr) -> str:
+        """Index arithmetic, which stays within bounds: no wrapping, and plain division where nothing is negative."""
+        match e:
+            case Scalar("add" | "sub" | "mul", (x, y), "int64"):
+                return f"({self.index(x)} {_PLAIN[e.op]} {self.index(y)})"
+            case Scalar("floordiv" | "mod", (x, y), "int64") if nonnegative(x) and nonnegative(y):
+                return f"({self.index(x)} {_PLAIN[e.op]} {self.index(y)})"
+            case Scalar(op, args, "bool"):
+                return scalar_text(op, [self.index(a) for a in args], args[0].dtype)
+        return self.expr(e)

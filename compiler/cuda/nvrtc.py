@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 import sysconfig
 from pathlib import Path
 from typing import NamedTuple
@@ -17,20 +18,49 @@ class NvrtcError(RuntimeError):
     """NVRTC is not there, or refused the source; the message has its log."""
 
 
+class Resources(NamedTuple):
+    """What one thread of a kernel takes: registers, and bytes of spills; and a block: bytes of shared memory."""
+
+    registers: int
+    spill_stores: int
+    spill_loads: int
+    shared: int
+
+
 class Compiled(NamedTuple):
-    """A compiled module: a cubin (or PTX text) and the log, which lists registers and spills of each kernel."""
+    """A compiled module: a cubin, or PTX text ending in a zero byte as the driver wants it; and NVRTC's log."""
 
     image: bytes
     log: str
+
+    def resources(self) -> dict[str, Resources]:
+        """What each kernel takes, by name, as the assembler reports it. Empty for PTX, which has no registers yet."""
+        found = re.finditer(_REPORT, self.log, re.DOTALL)
+        return {m["name"]: Resources(*(int(m[k] or 0) for k in Resources._fields)) for m in found}
+
+
+_REPORT = (
+    r"Function properties for (?P<name>\w+)\n"
+    r"[^\n]*?(?P<spill_stores>\d+) bytes spill stores, (?P<spill_loads>\d+) bytes spill loads\n"
+    r"[^\n]*?Used (?P<registers>\d+) registers[^\n]*?(?:(?P<shared>\d+) bytes smem[^\n]*)?(?:\n|$)"
+)
 
 
 def compile_cuda(source: str, arch: str) -> Compiled:
     """Compile for `arch`: "sm_80", "sm_90", … give a cubin; "compute_80", … give PTX."""
     nvrtc = _library()
     program = ctypes.c_void_p()
-    _check(nvrtc, nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None))
+    _check(
+        nvrtc, nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None)
+    )
     try:
-        flags = [f"--gpu-architecture={arch}", "--std=c++17", "-default-device", "--fmad=false"]
+        flags = [
+            f"--gpu-architecture={arch}",
+            "--std=c++17",
+            "-default-device",
+            "--fmad=false",
+            "-diag-suppress=177",
+        ]
         if arch.startswith("sm_"):
             flags.append("--ptxas-options=-v")
         array = (ctypes.c_char_p * len(flags))(*[f.encode() for f in flags])

@@ -1,16 +1,20 @@
-"""The scalar language as CUDA C++ text. Functions are CUDA's own; what they leave open is in `PREAMBLE`."""
+"""The scalar language as CUDA C++ text. Functions are CUDA's own; what they leave open is in `preamble.h`.
+
+float16 and bfloat16 values are texts of type float here; the emitter converts where they meet memory.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from ...eager.ops.scalars import SCALARS
 from ...eager.ops.types import DTYPES
-from ..loops import Scalar
 
+#: How a value of each dtype lies in memory.
 TYPES = {
     "bool": "bool",
     "uint8": "unsigned char",
@@ -23,135 +27,159 @@ TYPES = {
     "float16": "tc_half",
     "bfloat16": "tc_bfloat",
 }
+HALVES = ("float16", "bfloat16")
+FLOATS = ("float32", "float64")
 
-#: Header-free: NVRTC has no headers by default. The 16-bit floats are stored as bits and computed in float.
-PREAMBLE = """\
-// Python's integer division: rounded down; by zero it is zero.
-template <class T> __device__ __forceinline__ T tc_floordiv(T a, T b) {
-  if (b == 0) return 0;
-  T q = a / b;
-  return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
-}
-template <class T> __device__ __forceinline__ T tc_mod(T a, T b) {
-  if (b == 0) return 0;
-  T r = a % b;
-  return (r != 0 && ((r < 0) != (b < 0))) ? r + b : r;
-}
-__device__ __forceinline__ float tc_mod(float a, float b) {
-  float r = fmodf(a, b);
-  return (r != 0.f && ((r < 0.f) != (b < 0.f))) ? r + b : (r == 0.f ? copysignf(r, b) : r);
-}
-__device__ __forceinline__ double tc_mod(double a, double b) {
-  double r = fmod(a, b);
-  return (r != 0. && ((r < 0.) != (b < 0.))) ? r + b : (r == 0. ? copysign(r, b) : r);
-}
-__device__ __forceinline__ float tc_floordiv(float a, float b) { return floorf((a - tc_mod(a, b)) / b + 0.5f); }
-__device__ __forceinline__ double tc_floordiv(double a, double b) { return floor((a - tc_mod(a, b)) / b + 0.5); }
-// A nan operand gives nan, unlike fmaxf.
-template <class T> __device__ __forceinline__ T tc_maximum(T a, T b) { return (a > b || a != a) ? a : b; }
-template <class T> __device__ __forceinline__ T tc_minimum(T a, T b) { return (a < b || a != a) ? a : b; }
-template <class T> __device__ __forceinline__ T tc_pow(T a, T n) {
-  if (n < 0) return a == 1 ? 1 : (a == -1 ? (n % 2 ? -1 : 1) : 0);
-  T r = 1;
-  for (; n > 0; n >>= 1, a *= a) if (n & 1) r *= a;
-  return r;
-}
-struct tc_half { unsigned short bits; };
-struct tc_bfloat { unsigned short bits; };
-__device__ __forceinline__ float tc_float(tc_bfloat h) { return __int_as_float((int)((unsigned)h.bits << 16)); }
-__device__ __forceinline__ tc_bfloat tc_to_bfloat(float f) {
-  unsigned u = (unsigned)__float_as_int(f);
-  tc_bfloat h;
-  h.bits = f != f ? 0x7fc0 : (unsigned short)((u + 0x7fffu + (u >> 16 & 1)) >> 16);
-  return h;
-}
-__device__ __forceinline__ float tc_float(tc_half h) {
-  unsigned sign = (unsigned)(h.bits & 0x8000) << 16, rest = h.bits & 0x7fff;
-  if (rest < 0x0400) return __int_as_float((int)sign) + (sign ? -1.f : 1.f) * (float)rest * 5.9604644775390625e-08f;
-  unsigned bits = rest >= 0x7c00 ? 0x7f800000u | (rest & 0x3ff) << 13 : (rest << 13) + 0x38000000u;
-  return __int_as_float((int)(sign | bits));
-}
-__device__ __forceinline__ tc_half tc_to_half(float f) {
-  unsigned u = (unsigned)__float_as_int(f), sign = u >> 16 & 0x8000, a = u & 0x7fffffff, r;
-  if (a > 0x7f800000) r = 0x7e00;
-  else if (a >= 0x477ff000) r = 0x7c00;
-  else if (a < 0x38800000) r = (unsigned)__float_as_int(__int_as_float((int)a) + 0.5f) - 0x3f000000u;
-  else r = (a - 0x38000000u + 0xfffu + (a >> 13 & 1)) >> 13;
-  tc_half h;
-  h.bits = (unsigned short)(sign | r);
-  return h;
-}
-"""
+PREAMBLE = Path(__file__).with_name("preamble.h").read_text(encoding="utf-8")
 
-_INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "logical_and": "&&", "logical_or": "||", "bit_and": "&", "bit_or": "|", "bit_xor": "^",
+_COMPARISONS = {
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "logical_and": "&&", "logical_or": "||"
 }  # fmt: skip
+_ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+_BITS = {"bit_and": "&", "bit_or": "|", "bit_xor": "^"}
 #: Functions CUDA has under the same name for double, with an f behind it for float.
-_SAME = ("floor", "ceil", "trunc", "sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf", "pow")
+_SAME = {
+    *("floor", "ceil", "trunc", "sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf"),
+    "pow",
+}
+#: The same under another name.
+_NAMED = {"round": "rint", "abs": "fabs"}
+#: Functions of the preamble, overloaded for every type.
+_OURS = {
+    *(
+        "add",
+        "sub",
+        "mul",
+        "neg",
+        "abs",
+        "floordiv",
+        "mod",
+        "maximum",
+        "minimum",
+        "sigmoid",
+        "pow",
+        "shl",
+        "shr",
+    ),
+}
+
+
+def compute_type(dtype: str) -> str:
+    """The C++ type that values of a dtype have in expressions."""
+    return "float" if dtype in HALVES else TYPES[dtype]
 
 
 def constant(value: float | int | bool, dtype: str) -> str:
-    """A literal. Floats are written by their bits, so that infinities, nan and every digit are right."""
+    """A literal. What has no decimal form (infinities, nan) is written by its bits."""
     if dtype == "bool":
         return "true" if value else "false"
-    if dtype in ("float32", "float16", "bfloat16"):
+    if dtype in ("float32", *HALVES):
         with np.errstate(over="ignore"):
             rounded = np.float32(DTYPES[dtype].type(value))
-        bits = int(rounded.view(np.int32))
-        return f"{float(rounded)!r}f" if plain(float(rounded)) else f"__int_as_float({bits})"
+        return _float(float(rounded), "f", f"__int_as_float({int(rounded.view(np.int32))})")
     if dtype == "float64":
-        bits = int(np.float64(value).view(np.int64))
-        return repr(float(value)) if plain(float(value)) else f"__longlong_as_double({bits}LL)"
-    return f"(({TYPES[dtype]}){int(value)}LL)" if dtype != "int64" else f"{int(value)}LL"
+        return _float(float(value), "", f"__longlong_as_double({int(np.float64(value).view(np.int64))}LL)")
+    return _integer(int(value), dtype)
 
 
-def plain(value: float) -> bool:
-    return math.isfinite(value) and math.copysign(1.0, value) > 0
+def _float(value: float, suffix: str, bits: str) -> str:
+    if not math.isfinite(value):
+        return bits
+    text = f"{value!r}{suffix}"
+    return f"({text})" if text.startswith("-") else text
 
 
-def scalar_text(e: Scalar, args: list[str], dtype: str) -> str:
-    """A scalar function of operand texts; `dtype` is the operands' (float16 and bfloat16 come as float)."""
-    if e.op not in SCALARS:
-        raise ValueError(f"the scalar language has no function {e.op!r}")
-    if e.op in _INFIX:
-        return f"({args[0]} {_INFIX[e.op]} {args[1]})"
-    if dtype in ("float16", "bfloat16"):
-        dtype = "float32"
-    if e.op in _SAME and dtype in ("float32", "float64"):
-        return f"{e.op}{'f' * (dtype == 'float32')}({', '.join(args)})"
-    return _OTHERS[e.op](dtype, *args)
+def _integer(value: int, dtype: str) -> str:
+    suffix = "LL" if dtype == "int64" else ""
+    if value == np.iinfo(DTYPES[dtype]).min and value < 0:
+        text = f"(-{-(value + 1)}{suffix} - 1)"  # C++ has no negative literals, and -min is out of range
+    else:
+        text = f"{value}{suffix}" if value >= 0 else f"({value}{suffix})"
+    return text if dtype in ("int32", "int64") else f"({TYPES[dtype]}){text}"
 
 
-def _abs(dtype: str, x: str) -> str:
-    return {"float32": f"fabsf({x})", "float64": f"fabs({x})"}.get(dtype, f"({x} < 0 ? -{x} : {x})")
+def scalar_text(op: str, args: Sequence[str], dtype: str) -> str:
+    """A scalar function applied to operand texts; `dtype` is the operands'.
+
+    ValueError for a name outside the scalar language, and for a function that the dtype does not have.
+    """
+    if op not in SCALARS:
+        raise ValueError(f"the scalar language has no function {op!r}")
+    real = "float32" if dtype in HALVES else dtype
+    form = _float_form(op, real) if real in FLOATS else _integer_form(op, real)
+    if form is None:
+        raise ValueError(f"{op} is not defined for {dtype}: cast its operands first")
+    return form(*args)
 
 
-def _shift(sign: str) -> Callable[[str, str, str], str]:
-    def text(dtype: str, x: str, n: str) -> str:
-        kind = TYPES[dtype].removeprefix("signed ").removeprefix("unsigned ")
-        return f"(({TYPES[dtype]})((unsigned {kind}){x} {sign} {n}))"
-
-    return text
+Form = Callable[..., str]
 
 
-_OTHERS: dict[str, Callable[..., str]] = {
-    "floordiv": lambda dtype, x, y: f"tc_floordiv({x}, {y})",
-    "mod": lambda dtype, x, y: f"tc_mod({x}, {y})",
-    "neg": lambda dtype, x: f"(-{x})",
-    "abs": _abs,
-    "maximum": lambda dtype, x, y: f"tc_maximum({x}, {y})",
-    "minimum": lambda dtype, x, y: f"tc_minimum({x}, {y})",
-    "floor": lambda dtype, x: x,
-    "ceil": lambda dtype, x: x,
-    "trunc": lambda dtype, x: x,
-    "round": lambda dtype, x: {"float32": f"rintf({x})", "float64": f"rint({x})"}.get(dtype, x),
-    "sigmoid": lambda dtype, x: (
-        f"(1.f / (1.f + expf(-{x})))" if dtype == "float32" else f"(1. / (1. + exp(-{x})))"
-    ),
-    "pow": lambda dtype, x, y: f"tc_pow({x}, {y})",
-    "isnan": lambda dtype, x: f"({x} != {x})",
-    "logical_not": lambda dtype, x: f"(!{x})",
-    "shl": _shift("<<"),
-    "shr": _shift(">>"),
-}
+def _float_form(op: str, dtype: str) -> Form | None:
+    if op in _ARITHMETIC:
+        return _infix(_ARITHMETIC[op])
+    if op in _SAME or op in _NAMED:
+        return _call(_NAMED.get(op, op) + "f" * (dtype == "float32"))
+    if op == "neg":
+        return lambda x: f"(-{x})"
+    return _any_form(op)
+
+
+def _integer_form(op: str, dtype: str) -> Form | None:
+    """bool counts as an integer of one bit here: `add` is or, `mul` is and."""
+    if op in ("floor", "ceil", "trunc", "round"):
+        return lambda x: x
+    if op in _BITS:
+        return lambda x, y: f"(({TYPES[dtype]})({x} {_BITS[op]} {y}))"
+    if op in ("sigmoid", "div"):
+        return None
+    return _any_form(op)
+
+
+def _any_form(op: str) -> Form | None:
+    if op in _COMPARISONS:
+        return _infix(_COMPARISONS[op])
+    if op == "isnan":
+        return lambda x: f"({x} != {x})"
+    if op == "logical_not":
+        return lambda x: f"(!{x})"
+    return _call(f"tc_{op}") if op in _OURS else None
+
+
+def _infix(sign: str) -> Form:
+    return lambda x, y: f"({x} {sign} {y})"
+
+
+def _call(name: str) -> Form:
+    return lambda *args: f"{name}({', '.join(args)})"
+
+
+# ---- conversions ----
+
+
+def cast_text(text: str, source: str, dtype: str) -> str:
+    """numpy's astype, for 16-bit floats yet to be `rounded`. Float to integer truncates; out of range gives the
+    nearest end, nan 0."""
+    if dtype == "bool":
+        return f"({text} != 0)"
+    if dtype in HALVES:
+        return f"tc_odd({text})" if source == "float64" else f"((float)({text}))"
+    if source in (*FLOATS, *HALVES) and dtype not in FLOATS:
+        # Small integers go through int, as C compilers and numpy do: -1.0 becomes 255 and not 0 as a uint8.
+        return f"tc_int64({text})" if dtype == "int64" else f"(({TYPES[dtype]})tc_int({text}))"
+    return f"(({TYPES[dtype]})({text}))"
+
+
+def loaded(place: str, dtype: str) -> str:
+    """What stands at a place in memory, as a value."""
+    return f"tc_float({place})" if dtype in HALVES else place
+
+
+def stored(text: str, dtype: str) -> str:
+    """A value as it goes to memory."""
+    return f"tc_to_{'half' if dtype == 'float16' else 'bfloat'}({text})" if dtype in HALVES else text
+
+
+def rounded(text: str, dtype: str) -> str:
+    """A value just computed, as precise as its dtype: 16-bit floats are computed in float."""
+    return f"tc_float({stored(text, dtype)})" if dtype in HALVES else text

@@ -129,7 +129,7 @@ def _operands(s: Stmt, acc: str, buffers: Mapping[str, Buffer], column: str) -> 
 def schedule_contraction(kernel: Kernel, c: Contraction, machine: Machine) -> tuple[Kernel, tuple[Pack, ...]]:
     """The tiled kernel, and how its constant operand is to be packed (nothing when it is read in place)."""
     buffers = {b.name: b for b in kernel.buffers}
-    c = _ordered(c, buffers)
+    c = ordered(c, buffers)
     pack = _pack(c, buffers)
     tiles = _Tiles(c, machine, pack)
     body = tiles.cells()
@@ -146,7 +146,7 @@ def _with_threads(kernel: Kernel) -> tuple[str, ...]:
     return tuple(sorted({*kernel.sizes, "threads"}))
 
 
-def _ordered(c: Contraction, buffers: Mapping[str, Buffer]) -> Contraction:
+def ordered(c: Contraction, buffers: Mapping[str, Buffer]) -> Contraction:
     """The loops of the sum, the one that walks through the broadcast operand in the smallest steps innermost."""
 
     def step(loop: For) -> int:

@@ -1,12 +1,13 @@
-"""The GPU schedule: every element of the output is one thread, in blocks along the axis stored last.
+"""The GPU schedule: sums of products in tiles of shared memory, everything else one thread an element.
 
-Neighbouring threads so read and write neighbouring elements. Reductions run inside a thread. Tiles in shared memory
-and tensor cores are further schedules of the same loops.
+Neighbouring threads read and write neighbouring elements of the axis stored last.
 """
 
 from __future__ import annotations
 
 from ..loops import For, If, Index, Kernel, add, ceildiv, const, less, mul, substitute
+from .contract import match
+from .gpu_tile import TILE, Tile, schedule_tile, worth_tiling
 from .steps import flatten, unwrap
 from .stream import collapse
 
@@ -14,12 +15,20 @@ from .stream import collapse
 BLOCK = 256
 
 
-def schedule_gpu(kernel: Kernel) -> Kernel:
-    """The canonical kernel as `grid block < n / BLOCK: block thread < BLOCK: if inside: …`."""
+def schedule_gpu(kernel: Kernel, tile: Tile = TILE, threads: int = BLOCK) -> Kernel:
+    """The canonical kernel mapped to grid and block. `threads` is the block of kernels that are not tiled."""
+    contraction = match(kernel)
+    if contraction is not None and worth_tiling(kernel, contraction, tile):
+        return schedule_tile(kernel, contraction, tile)
+    return schedule_elements(kernel, threads)
+
+
+def schedule_elements(kernel: Kernel, threads: int = BLOCK) -> Kernel:
+    """`grid block < n / threads: block thread < threads: if inside: …`: one element of the output a thread."""
     kernel = collapse(kernel)
     nest, body = unwrap(kernel.body)
     extent, change = flatten(nest, "element")
-    place = add(mul(Index("block"), const(BLOCK)), Index("thread"))
+    place = add(mul(Index("block"), const(threads)), Index("thread"))
     inside = If(less(place, extent), substitute(change(body), "element", place))
-    threads = For("thread", const(BLOCK), "block", (inside,))
-    return kernel.replace(body=(For("block", ceildiv(extent, BLOCK), "grid", (threads,)),))
+    block = For("thread", const(threads), "block", (inside,))
+    return kernel.replace(body=(For("block", ceildiv(extent, threads), "grid", (block,)),))

@@ -66,7 +66,7 @@ def _jam(var: str, extent: int, s: Stmt) -> Stmt:
     match s:
         case Alloc(b, shape, dtype, "register", inner):
             return Alloc(
-                b, (extent, *shape), dtype, "register", jam(var, extent, _widen(inner, b, Index(var)))
+                b, (extent, *shape), dtype, "register", jam(var, extent, widen(inner, b, Index(var)))
             )
         case For(k, n, kind, inner) if not depends_on(n, {var}):
             return For(k, n, kind, jam(var, extent, inner))
@@ -75,7 +75,7 @@ def _jam(var: str, extent: int, s: Stmt) -> Stmt:
     return For(var, const(extent), "unroll", (s,))
 
 
-def _widen(body: Body, buffer: str, index: Expr) -> Body:
+def widen(body: Body, buffer: str, index: Expr) -> Body:
     """Every access to register `buffer` gets `index` in front."""
 
     def load(e: Expr) -> Expr:
