@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from ..eager.ops.types import is_floating
+from ..tracer.dims import Dim
 from ..tracer.graph import Node
 
 
@@ -30,7 +31,7 @@ def uniform_value(n: Node) -> Any:
             return float(first) if is_floating(array.dtype) else int(first)
     if n.op is not None and n.op.name == "full":
         value = n.attrs["value"]
-        return value if isinstance(value, (int, float)) else None
+        return value if isinstance(value, (int, float)) and not isinstance(value, Dim) else None
     return None
 
 

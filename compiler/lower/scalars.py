@@ -12,6 +12,7 @@ from typing import Any
 
 from ...eager.ops.scalars import IDENTITY, SCALARS, result_dtype
 from ...eager.ops.types import DTYPES, is_floating
+from ...tracer.dims import Dim
 from .. import loops
 from ..loops import Accumulate, Alloc, Body, Cast, Const, Expr, For, Index, Load, Select, Stmt, Store
 from ..sizes import size_expr
@@ -37,6 +38,8 @@ class LoopScalars:
         return build
 
     def const(self, value: Any, dtype: str) -> Expr:
+        if isinstance(value, Dim):  # a size used as a number: its value at the call, not that of the example
+            return self.cast(size_expr(value), dtype)
         return Const(DTYPES[dtype].type(value).item(), dtype)
 
     def index(self, n: int) -> Expr:
