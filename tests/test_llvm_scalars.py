@@ -371,6 +371,12 @@ def test_errors_name_the_function_and_the_dtype():
         s.sub(x("bool"), x("bool"))
 
 
+def test_a_literal_stays_one_when_cast():
+    s, _ = namespace()
+    assert s.cast(literal(2.5, "float16"), "float32") == literal(2.5, "float32")
+    assert s.cast(literal(3, "int64", 8), "bfloat16") == literal(3, "bfloat16", 8)
+
+
 def test_a_scalar_beside_a_vector_is_broadcast():
     s, x = namespace(lanes=8)
     assert s.add(x("float32"), literal(1.0, "float32")).lanes == 8

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .builder import FLOATS, HALVES, REGISTER, Value, literal
+from .builder import FLOATS, HALVES, REGISTER, Value, literal, literal_value
 
 if TYPE_CHECKING:
     from .scalars import LlvmScalars
@@ -20,6 +20,9 @@ def cast(s: LlvmScalars, x: Value, dtype: str) -> Value:
     """`x` as the dtype. Float to integer truncates; out of range gives the nearest end, nan 0."""
     if x.dtype == dtype:
         return x
+    number = literal_value(x)
+    if number is not None and (dtype in FLOATS or dtype in HALVES):
+        return literal(number, dtype, x.lanes)
     if x.dtype in HALVES:
         return cast(s, _widened(s, x), dtype)
     if dtype in HALVES:

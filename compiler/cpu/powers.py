@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from . import polynomials as fits
 from .builder import FLOATS, Value, literal, literal_value
 from .double_double import Pair, fast_two_sum, product, two_product, two_sum
-from .vmath import F64, clamp, exponent_and_mantissa, polynomial, scale_of
+from .vmath import F64, clamp, exponent_and_mantissa, nearest_integer, polynomial, scale_of, small_integer
 
 if TYPE_CHECKING:
     from .scalars import LlvmScalars
@@ -90,13 +90,13 @@ def _pow_f32(s: LlvmScalars, a: Value, y: Value) -> Value:
     t = s.div(s.sub(m, one), s.add(m, one))
     square = s.mul(t, t)
     log_m = s.fma(s.mul(t, square), polynomial(s, square, fits.ATANH_SHORT), s.add(t, t))
-    log = s.fma(s.convert("sitofp", e, "float64"), literal(math.log(2), "float64"), log_m)
+    log = s.fma(small_integer(s, e, F64), literal(math.log(2), "float64"), log_m)
     product_ = clamp(s, s.mul(power, log), -200.0, 200.0)
     # 1 to an infinite power is 1, and 0 * inf is nan.
     exponent = s.select(s.eq(log, literal(0.0, "float64")), literal(0.0, "float64"), product_)
-    n = s.round(s.mul(exponent, literal(math.log2(math.e), "float64")))
+    n, integer = nearest_integer(s, exponent, math.log2(math.e))
     r = s.fma(n, literal(-math.log(2), "float64"), exponent)
-    scale = scale_of(s, s.convert("fptosi", n, "int64"), F64)
+    scale = scale_of(s, integer, F64)
     return s.convert("fptrunc", s.mul(polynomial(s, r, fits.EXP_SHORT), scale), "float32")
 
 
@@ -126,7 +126,7 @@ def _log_pair(s: LlvmScalars, a: Value) -> Pair:
     normal = s.select(subnormal, s.mul(a, literal(2.0**52, "float64")), a)
     e, m = exponent_and_mantissa(s, normal, F64)
     moved = s.select(subnormal, literal(-52.0, "float64"), literal(0.0, "float64"))
-    exponent = s.add(s.convert("sitofp", e, "float64"), moved)
+    exponent = s.add(small_integer(s, e, F64), moved)
     high, low = _log_of_mantissa(s, m)
     sum_high, sum_low = two_sum(s, s.mul(exponent, literal(F64.ln2[0], "float64")), high)
     rest = s.fma(exponent, literal(F64.ln2[1], "float64"), low)
@@ -156,14 +156,13 @@ def _quotient(s: LlvmScalars, m: Value) -> Pair:
 
 def _exp_pair(s: LlvmScalars, x: Value, low: Value) -> Value:
     """e^(x + low) for |x| <= 750 and tiny low."""
-    n = s.round(s.mul(x, literal(math.log2(math.e), "float64")))
+    n, integer = nearest_integer(s, x, math.log2(math.e))
     r = s.fma(n, literal(-F64.ln2[0], "float64"), x)
     small, lost = two_sum(s, r, s.mul(n, literal(-F64.ln2[1], "float64")))
     p = polynomial(s, small, fits.EXP_F64)
     p = s.fma(p, s.add(low, lost), p)
-    whole = s.convert("fptosi", n, "int64")
-    half = s.binary("ashr", whole, literal(1, "int64"))
-    return s.mul(s.mul(p, scale_of(s, half, F64)), scale_of(s, s.sub(whole, half), F64))
+    half = s.binary("ashr", integer, literal(1, "int64"))
+    return s.mul(s.mul(p, scale_of(s, half, F64)), scale_of(s, s.sub(integer, half), F64))
 
 
 # ---- integers ----

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from . import polynomials as fits
 from .builder import Function, Value, literal, vector
 from .double_double import Pair, fast_two_sum, product, two_sum
-from .vmath import polynomial
+from .vmath import nearest_integer, polynomial
 
 if TYPE_CHECKING:
     from .levels import Level
@@ -33,8 +33,6 @@ _LIMIT = 2.0**20
 _HALF_PI = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32)
 #: pi/2 as a pair of doubles.
 _HALF_PI_PAIR = (1.5707963267948966, 6.123233995736766e-17)
-#: Adding and subtracting it rounds a small double to an integer, which then stands in its low bits.
-_ROUNDER = 1.5 * 2.0**52
 
 #: The first 1216 bits of 2/pi after the binary point: enough for the largest double.
 _TWO_OVER_PI = int(
@@ -106,17 +104,10 @@ def _cos_f64(s: LlvmScalars, r: Pair) -> Value:
 # ---- reduction ----
 
 
-def _quadrants(s: LlvmScalars, x: Value) -> tuple[Value, Value]:
-    """round(x 2/pi) for a small double x: as a double, and in the low bits of an int64."""
-    rounder = literal(_ROUNDER, "float64")
-    shifted = s.fma(x, literal(2 / math.pi, "float64"), rounder)
-    return s.sub(shifted, rounder), s.bitcast(shifted, "int64")
-
-
 def _reduced_f32(s: LlvmScalars, x: Value) -> tuple[Value, Value]:
     """r as a float32 and q as an int32."""
     wide = s.convert("fpext", x, "float64")
-    n, bits = _quadrants(s, wide)
+    n, bits = nearest_integer(s, wide, 2 / math.pi)
     r = s.fma(n, literal(-_HALF_PI[0], "float64"), wide)
     r = s.fma(n, literal(math.fsum((-_HALF_PI[1], -_HALF_PI[2])), "float64"), r)
     r, q = _unless_large(s, x, (r, bits), _large_f32)
@@ -125,7 +116,7 @@ def _reduced_f32(s: LlvmScalars, x: Value) -> tuple[Value, Value]:
 
 def _reduced_f64(s: LlvmScalars, x: Value) -> tuple[Pair, Value]:
     """r as a pair of float64 and q as an int64."""
-    n, bits = _quadrants(s, x)
+    n, bits = nearest_integer(s, x, 2 / math.pi)
     parts = [s.mul(n, literal(-part, "float64")) for part in _HALF_PI]
     first, low1 = two_sum(s, s.add(x, parts[0]), parts[1])
     second, low2 = two_sum(s, first, parts[2])

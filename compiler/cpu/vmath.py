@@ -68,14 +68,34 @@ def polynomial(s: LlvmScalars, x: Value, coefficients: Sequence[float]) -> Value
 
 
 def clamp(s: LlvmScalars, x: Value, lo: float, hi: float) -> Value:
-    """x between lo and hi, two instructions; nan gives one of them."""
+    """x between lo and hi, two instructions; nan stays nan."""
     low, high = literal(lo, x.dtype), literal(hi, x.dtype)
-    below = s.select(s.compare("olt", x, high), x, high)
-    return s.select(s.compare("ogt", below, low), below, low)
+    below = s.select(s.compare("olt", high, x), high, x)
+    return s.select(s.compare("ogt", low, below), low, below)
 
 
 def copysign(s: LlvmScalars, x: Value, sign: Value) -> Value:
     return s.function.intrinsic("copysign", x, x, sign)
+
+
+def nearest_integer(s: LlvmScalars, x: Value, factor: float) -> tuple[Value, Value]:
+    """round(x factor), of small size, as a float and as integer lanes (anything for nan).
+
+    Adding 1.5 * 2^digits leaves the integer in the low bits of the sum. That costs less than a rounding and a
+    conversion, which for int64 most levels have no vector instruction for, and it is defined for every x.
+    """
+    f = FORMATS[x.dtype]
+    rounder = literal(1.5 * 2.0**f.digits, f.dtype)
+    shifted = s.fma(x, literal(factor, f.dtype), rounder)
+    return s.sub(shifted, rounder), s.sub(s.bitcast(shifted, f.integer), s.bitcast(rounder, f.integer))
+
+
+def small_integer(s: LlvmScalars, n: Value, f: Format) -> Value:
+    """Integer lanes, of small size, as floats."""
+    if f is F32:
+        return s.convert("sitofp", n, f.dtype)
+    rounder = literal(1.5 * 2.0**f.digits, f.dtype)
+    return s.sub(s.bitcast(s.add(n, s.bitcast(rounder, f.integer)), f.dtype), rounder)
 
 
 def scale_of(s: LlvmScalars, n: Value, f: Format) -> Value:
@@ -94,10 +114,9 @@ def _or_nan(s: LlvmScalars, x: Value, y: Value) -> Value:
 
 def _reduced(s: LlvmScalars, x: Value, f: Format) -> tuple[Value, Value]:
     """n (integer lanes) and r with x = n ln2 + r, |r| <= ln2 / 2."""
-    n = s.round(s.mul(x, literal(math.log2(math.e), f.dtype)))
+    n, integer = nearest_integer(s, x, math.log2(math.e))
     r = s.fma(n, literal(-f.ln2[0], f.dtype), x)
-    r = s.fma(n, literal(-f.ln2[1], f.dtype), r)
-    return s.convert("fptosi", n, f.integer), r
+    return integer, s.fma(n, literal(-f.ln2[1], f.dtype), r)
 
 
 def exp(s: LlvmScalars, x: Value) -> Value:
@@ -106,7 +125,7 @@ def exp(s: LlvmScalars, x: Value) -> Value:
     # In two factors, so that neither overflows where the result does not, and subnormal results round once.
     half = s.binary("ashr", n, literal(1, f.integer))
     first, second = scale_of(s, half, f), scale_of(s, s.sub(n, half), f)
-    return _or_nan(s, x, s.mul(s.mul(polynomial(s, r, f.exp), first), second))
+    return s.mul(s.mul(polynomial(s, r, f.exp), first), second)
 
 
 def exp_normal(s: LlvmScalars, x: Value) -> Value:
@@ -122,7 +141,7 @@ def expm1(s: LlvmScalars, x: Value) -> Value:
     y = _expm1_finite(s, clamp(s, x, -0.75 * f.digits - 2, f.log_range[1]), f)
     # Below 2^-digits the result is x; the halving in between would cost a subnormal a bit, and 0 its sign.
     tiny = s.compare("olt", s.abs(x), literal(2.0 ** -(f.digits + 2), f.dtype))
-    return s.select(s.logical_or(tiny, s.isnan(x)), x, y)
+    return s.select(tiny, x, y)
 
 
 def _expm1_finite(s: LlvmScalars, x: Value, f: Format) -> Value:
@@ -194,7 +213,7 @@ def log(s: LlvmScalars, x: Value) -> Value:
     normal = s.select(subnormal, s.mul(x, literal(2.0**f.digits, f.dtype)), x)
     e, m = exponent_and_mantissa(s, normal, f)
     moved = s.select(subnormal, literal(-f.digits, f.dtype), literal(0.0, f.dtype))
-    exponent = s.add(s.convert("sitofp", e, f.dtype), moved)
+    exponent = s.add(small_integer(s, e, f), moved)
     y = _log_sum(s, exponent, s.sub(m, literal(1.0, f.dtype)), f)
     return _log_specials(s, x, y, zero=literal(0.0, f.dtype))
 
@@ -207,7 +226,7 @@ def log1p(s: LlvmScalars, x: Value) -> Value:
     exact = s.fma(x, scale, s.sub(scale, one))
     large = s.compare("ogt", x, literal(2.0 ** (f.digits + 2), f.dtype))
     fraction = s.select(large, s.sub(m, one), exact)
-    y = _log_sum(s, s.convert("sitofp", e, f.dtype), fraction, f)
+    y = _log_sum(s, small_integer(s, e, f), fraction, f)
     y = s.select(s.compare("oeq", x, literal(0.0, f.dtype)), x, y)
     return _log_specials(s, x, y, zero=literal(-1.0, f.dtype))
 
