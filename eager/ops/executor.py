@@ -1,7 +1,8 @@
 """Who runs an op: a context variable, so recording is a matter of context and not of argument types.
 
 The eager engine runs an op at once on arrays; the tracer's recorder also notes it as a graph node. Both are
-an *executor*: a callable `(op, values, attrs) -> value` (a tuple for an op with several outputs).
+an *executor*: a callable `(op, values, attrs) -> value` (a tuple for an op with several outputs). An executor
+may have a method `wrote(tensor, before)`: it is told of a tensor whose value was replaced, and the old value.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .types import aval_of
 
 if TYPE_CHECKING:
@@ -18,26 +21,47 @@ if TYPE_CHECKING:
 
 Executor = Callable[["Op", Sequence[Any], dict[str, Any]], Any]
 
+try:
+    # Floating-point flags (1/0, inf - inf) are values here, not warnings. `np.errstate` costs more than a small
+    # op; the context variable behind it costs a tenth.
+    from numpy._core.umath import _extobj_contextvar as _flags
+    from numpy._core.umath import _make_extobj
+
+    _QUIET = _make_extobj(all="ignore")
+except ImportError:  # a numpy that keeps its error state elsewhere
+    _flags = None
+
 
 def run_eagerly(op: Op, values: Sequence[Any], attrs: dict[str, Any]) -> Any:
     """Run `op` on arrays. Only when that fails does the shape rule run, to say what is wrong in our words."""
+    if _flags is None:
+        with np.errstate(all="ignore"):
+            return _run(op, values, attrs)
+    token = _flags.set(_QUIET)
     try:
-        return op.run(namespace_of(values), *values, **attrs)
+        return _run(op, values, attrs)
+    finally:
+        _flags.reset(token)
+
+
+def _run(op: Op, values: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    try:
+        out = op.run(namespace_of(values), *values, **attrs)
     except Exception:
         op.infer(*map(aval_of, values), **attrs)
         raise
+    # numpy gives a scalar where an array would be zero-dimensional.
+    return np.asarray(out) if isinstance(out, np.generic) else out
 
 
 def namespace_of(values: Sequence[Any]) -> Any:
     """The array module the values live in: numpy, or cupy as soon as one of them is on a GPU."""
     for value in values:
-        if type(value).__module__ == "cupy":
+        if type(value) is not np.ndarray and type(value).__module__.startswith("cupy"):
             import cupy
 
             return cupy
-    import numpy
-
-    return numpy
+    return np
 
 
 current: ContextVar[Executor] = ContextVar("executor", default=run_eagerly)

@@ -5,6 +5,7 @@
 | `infer`     | `(*avals, **attrs) -> Aval` (a tuple: several outputs) | recorder, graph check, error messages      |
 | `run`       | `(xp, *arrays, **attrs) -> array(s)`                   | eager, reference evaluation, folding       |
 | `vjp`       | per operand `(F, g, out, *inputs, **attrs) -> grad`    | the tape; written in `F`, the public ops   |
+|             | or one rule that gives a tuple, one per operand        | (any number of operands, shared work)      |
 | `scalar`    | `(s, *scalars, **attrs) -> scalar`                     | elementwise ops: loops, interpreter, C++   |
 | `element`   | `(s, index, *readers, **attrs) -> scalar`              | loop lowering of every op, see below       |
 | `decompose` | `(F, *inputs, **attrs) -> output`                      | composite ops: gradient, lowering          |
@@ -37,7 +38,7 @@ class Op:
     name: str
     infer: Rule
     run: Rule
-    vjp: tuple[Rule | None, ...] | None = None
+    vjp: tuple[Rule | None, ...] | Rule | None = None
     scalar: Rule | None = None
     element: Rule | None = None
     decompose: Rule | None = None
@@ -96,14 +97,21 @@ def aligned(s: Any, read: Any, index: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(s.index(0) if n == 1 else i for n, i in zip(read.shape, tail, strict=True))
 
 
-def unary(name: str, run: Rule, vjp: Rule | None, scalar: Rule, dtype: Any = None, infer: Rule | None = None) -> Op:
+def unary(
+    name: str, run: Rule, vjp: Rule | None, scalar: Rule, dtype: Any = None, infer: Rule | None = None
+) -> Op:
     """`f(x)`, one element at a time. `dtype`: the output's, when it is not the input's."""
 
     def same(x: Aval, **attrs: Any) -> Aval:
         return x if dtype is None else Aval(x.shape, dtype)
 
     return define(
-        name, infer or same, run, vjp=None if vjp is None else (vjp,), scalar=scalar, element=elementwise(scalar)
+        name,
+        infer or same,
+        run,
+        vjp=None if vjp is None else (vjp,),
+        scalar=scalar,
+        element=elementwise(scalar),
     )
 
 

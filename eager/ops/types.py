@@ -18,9 +18,7 @@ Shape = tuple[int, ...]
 #: The dtypes an operator may see, by the name that text, files and messages use.
 DTYPES: dict[str, np.dtype[Any]] = {
     name: np.dtype(name)
-    for name in (
-        "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
-    )
+    for name in ("bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split())
 }
 DTYPES["bfloat16"] = np.dtype(ml_dtypes.bfloat16)
 
@@ -69,7 +67,7 @@ def aval_of(array: Any) -> Aval:
 
 
 def broadcast_shapes(op: str, *avals: Aval) -> Shape:
-    """The common shape under numpy's rules, keeping symbolic sizes. ValueError names `op` and all shapes."""
+    """The common shape under numpy's rules, keeping symbolic sizes. RuntimeError names `op` and all shapes."""
     ndim = max(len(a.shape) for a in avals)
     out = [1] * ndim
     for aval in avals:
@@ -78,18 +76,19 @@ def broadcast_shapes(op: str, *avals: Aval) -> Shape:
                 out[axis] = size
             elif size != 1 and size != out[axis]:
                 shapes = " and ".join(str(list(map(int, a.shape))) for a in avals)
-                raise ValueError(
-                    f"{op}: shapes {shapes} do not broadcast: sizes {int(out[axis])} and {int(size)} "
-                    f"meet at axis {axis - ndim}; make them equal, or one of them 1"
+                raise RuntimeError(
+                    f"The size of tensor a ({int(out[axis])}) must match the size of tensor b ({int(size)}) at "
+                    f"non-singleton dimension {axis}; {op}: shapes {shapes} do not broadcast, make the sizes "
+                    "equal or one of them 1"
                 )
     return tuple(out)
 
 
 def same_dtype(op: str, *avals: Aval) -> np.dtype[Any]:
-    """The dtype all operands share; TypeError naming `op` and the operands otherwise."""
+    """The dtype all operands share; RuntimeError naming `op` and the operands otherwise."""
     first = avals[0].dtype
     if any(a.dtype != first for a in avals):
-        raise TypeError(f"{op}: operands must share a dtype, got {' and '.join(map(str, avals))}")
+        raise RuntimeError(f"{op}: operands must share a dtype, got {' and '.join(map(str, avals))}")
     return first
 
 

@@ -1,0 +1,115 @@
+"""What all public functions share: operands made tensors of one dtype, axes made positive."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..device import scalar_array
+from ..dtypes import category, get_default_dtype, result_dtype, scalar_dtype
+from ..ops.table import TABLE
+from ..ops.types import normalize_axes, normalize_axis
+from ..tape import apply
+from ..tensor import Tensor
+
+NUMBER = (bool, int, float, complex)
+
+ADD, CAST, FULL = TABLE["add"], TABLE["cast"], TABLE["full"]
+_NAMES: dict[Any, str] = {}
+
+
+def name_of(dtype: np.dtype[Any]) -> str:
+    """The name of a numpy dtype, for attributes."""
+    name = _NAMES.get(dtype)
+    if name is None:
+        from ..dtypes import dtype_of
+
+        name = _NAMES[dtype] = dtype_of(dtype).name
+    return name
+
+
+def number(value: Any) -> Any:
+    """A Python number as it is, a numpy scalar as one; None for anything else."""
+    if isinstance(value, NUMBER):
+        return value
+    return value.item() if isinstance(value, np.generic) else None
+
+
+def constant(value: Any, dtype: np.dtype[Any], like: Tensor) -> Tensor:
+    """A Python number as a zero-dimensional tensor, where `like` lives. A symbolic size stays symbolic."""
+    if isinstance(value, int) and type(value) not in (int, bool):
+        return apply(FULL, shape=(), value=value, dtype=name_of(dtype))
+    return Tensor(scalar_array(value, dtype, like.array))
+
+
+def cast_to(x: Tensor, dtype: np.dtype[Any]) -> Tensor:
+    """x itself, or converted."""
+    return x if x.array.dtype == dtype else apply(CAST, x, dtype=name_of(dtype))
+
+
+def cannot(name: str, value: Any) -> TypeError:
+    return TypeError(f"{name}(): argument must be Tensor or Number, not {type(value).__name__}")
+
+
+def common(name: str, *values: Any, floating: bool = False) -> list[Tensor]:
+    """Tensors and numbers as tensors of their promoted dtype. `floating`: integers become the default float."""
+    tensors = [v for v in values if isinstance(v, Tensor)]
+    if not tensors:
+        raise TypeError(f"{name}(): wants at least one Tensor, got {', '.join(type(v).__name__ for v in values)}")
+    numbers = [None if isinstance(v, Tensor) else number(v) for v in values]
+    for v, n in zip(values, numbers, strict=True):
+        if n is None and not isinstance(v, Tensor):
+            raise cannot(name, v)
+    dtype = result_dtype(
+        [t.array.dtype for t in tensors if t.array.shape],
+        [t.array.dtype for t in tensors if not t.array.shape],
+        [scalar_dtype(n) for n in numbers if n is not None],
+    )
+    if floating and category(dtype) < 2:
+        dtype = get_default_dtype().numpy
+    return [
+        cast_to(v, dtype) if isinstance(v, Tensor) else constant(n, dtype, tensors[0])
+        for v, n in zip(values, numbers, strict=True)
+    ]
+
+
+def pair(name: str, x: Any, y: Any) -> Sequence[Tensor]:
+    """Two operands of one dtype; quick where they are tensors of one dtype, or a float tensor and a number."""
+    if isinstance(x, Tensor):
+        if isinstance(y, Tensor):
+            if x.array.dtype == y.array.dtype:
+                return x, y
+        elif type(y) is float or type(y) is int:
+            dtype = x.array.dtype
+            if dtype.kind == "f" or (dtype.kind == "i" and type(y) is int):
+                return x, Tensor(scalar_array(y, dtype, x.array))
+    return common(name, x, y)
+
+
+def as_float(name: str, x: Any) -> Tensor:
+    """A tensor whose integers have become the default float."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(x).__name__}")
+    return x if x.array.dtype.kind not in "biu" else cast_to(x, get_default_dtype().numpy)
+
+
+def axis(name: str, dim: int, ndim: int) -> int:
+    return normalize_axis(name, operator.index(dim), ndim)
+
+
+def axes(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
+    """Sorted axes; None and, as in PyTorch, an empty list mean all of them."""
+    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
+        return tuple(range(ndim))
+    out = normalize_axes(name, dim, ndim)
+    return out if ndim else ()
+
+
+def sizes(shape: Any) -> tuple[int, ...]:
+    """The shape given as f(2, 3), f((2, 3)) or f(Size)."""
+    if len(shape) == 1 and not hasattr(shape[0], "__index__"):
+        shape = shape[0]
+    return tuple(n if isinstance(n, int) else operator.index(n) for n in shape)

@@ -1,0 +1,185 @@
+"""In-place forms: each computes the plain function, then writes the result over the tensor (`tape.write`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from .. import tape
+from ..dtypes import category, dtype_of
+from ..ops.table import TABLE
+from ..tape import apply, write
+from ..tensor import Tensor
+from . import activation, indexing, pointwise, shaping
+from .base import cast_to, constant, number
+from .creation import bernoulli, rand, randn
+from .shaping import expand
+
+
+def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`f_(x, …)` of `f(x, …)`. What the tape keeps of x is its old self."""
+
+    @wraps(function)
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return write(self, fitting(self, function(self._alias(), *args, **kwargs)))
+
+    method.__name__ = method.__qualname__ = function.__name__ + "_"
+    method.__doc__ = f"In place: {function.__doc__}"
+    return method
+
+
+def fitting(target: Tensor, value: Tensor) -> Tensor:
+    """The value in the target's dtype, if its category allows, and of its shape."""
+    mine, theirs = target.array.dtype, value.array.dtype
+    if mine != theirs:
+        if category(theirs) > category(mine):
+            raise RuntimeError(
+                f"result type {cpp_name(theirs)} can't be cast to the desired output type {cpp_name(mine)}"
+            )
+        value = cast_to(value, mine)
+    if tuple(value.array.shape) != tuple(target.array.shape):
+        raise RuntimeError(
+            f"output with shape {list(map(int, target.array.shape))} doesn't match the broadcast shape "
+            f"{list(map(int, value.array.shape))}"
+        )
+    return value
+
+
+def cpp_name(dtype: Any) -> str:
+    """The name PyTorch's messages use: Long for int64."""
+    names = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long"}
+    names |= {"float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double"}
+    name = dtype_of(dtype).name
+    return names.get(name, name)
+
+
+def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Write the elements of `src`, converted and broadcast."""
+    if not isinstance(src, Tensor):
+        src = constant(src, self.array.dtype, self)
+    value = cast_to(src, self.array.dtype)
+    if value.device != self.device:
+        from .creation import moved
+
+        value = moved(value, self.device)
+    if tuple(value.array.shape) != tuple(self.array.shape):
+        value = expand(value, self.array.shape)
+    return write(self, replaced(self, value))
+
+
+def replaced(target: Tensor, value: Tensor) -> Tensor:
+    """The value, depending formally on the target where that is on the tape: its gradient is zero, not absent."""
+    if target.node is None or not tape.is_grad_enabled() or value.node is not None:
+        return value
+    tape.check_writable(target)
+    never = apply(TABLE["full"], shape=(), value=False, dtype="bool")
+    return apply(TABLE["where"], never, target._alias(), value)
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Write one number everywhere."""
+    plain = number(value)
+    if plain is None:
+        return copy_(self, value)
+    new = apply(TABLE["full"], shape=tuple(self.array.shape), value=plain, dtype=self.dtype.name)
+    return copy_(self, new)
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Write zeros."""
+    return fill_(self, 0)
+
+
+def uniform_(self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Any = None) -> Tensor:
+    """Fill with uniform numbers in [a, b)."""
+    return copy_(self, rand(tuple(self.array.shape), generator=generator, dtype=self.dtype) * (b - a) + a)
+
+
+def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
+    """Fill with normal numbers."""
+    return copy_(self, randn(tuple(self.array.shape), generator=generator, dtype=self.dtype) * std + mean)
+
+
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
+    """Fill with exponentially distributed numbers of rate lambd."""
+    u = rand(tuple(self.array.shape), generator=generator, dtype=self.dtype)
+    return copy_(self, pointwise.log1p(-u) * (-1 / lambd))
+
+
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+    """Fill with 1 (with probability p) and 0."""
+    chance = p if isinstance(p, Tensor) else constant(p, dtype_of("float32").numpy, self)
+    return copy_(self, bernoulli(expand(chance, self.array.shape), generator=generator))
+
+
+def random_(self: Tensor, low: int = 0, high: int | None = None, *, generator: Any = None) -> Tensor:
+    """Fill with whole numbers in [low, high)."""
+    from .creation import randint
+
+    low, high = (0, low) if high is None and low else (low, high)
+    return copy_(self, randint(low, high or 1 << 24, self.array.shape, generator=generator))
+
+
+def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """In place: values at (or added at) positions."""
+    return write(self, indexing.index_put(self._alias(), indices, values, accumulate))
+
+
+def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Write one number on the main diagonal of a matrix."""
+    fill_(shaping.diagonal(self), fill_value)
+    return self
+
+
+def resize_shape(self: Tensor, like: Tensor) -> Tensor:
+    """The tensor takes the shape of a view of itself."""
+    self.array, self.node, self.view, self.storage = like.array, like.node, like.view, like.storage
+    return self
+
+
+def squeeze_(self: Tensor, dim: Any = None) -> Tensor:
+    """In place: without axes of size 1."""
+    return resize_shape(self, shaping.squeeze(self._alias(), dim))
+
+
+def unsqueeze_(self: Tensor, dim: int) -> Tensor:
+    """In place: with a new axis of size 1."""
+    return resize_shape(self, shaping.unsqueeze(self._alias(), dim))
+
+
+def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    """In place: two axes swapped."""
+    return resize_shape(self, shaping.transpose(self._alias(), dim0, dim1))
+
+
+def t_(self: Tensor) -> Tensor:
+    """In place: a matrix transposed."""
+    return resize_shape(self, shaping.t(self._alias()))
+
+
+POINTWISE = """
+    abs add addcdiv addcmul ceil clamp clamp_max clamp_min cos div eq erf exp expm1 floor floor_divide fmod ge gt
+    le lerp log log1p lt masked_fill mul nan_to_num ne neg pow reciprocal remainder round rsqrt sigmoid sign
+    sin sqrt square sub tan tanh trunc bitwise_and bitwise_or bitwise_xor bitwise_not logical_and logical_or
+    logical_xor logical_not
+""".split()
+FROM = {
+    "relu": activation.relu,
+    "leaky_relu": activation.leaky_relu,
+    "cumsum": None,
+    "tril": shaping.tril,
+    "triu": shaping.triu,
+    "scatter": indexing.scatter,
+    "scatter_add": indexing.scatter_add,
+    "index_add": indexing.index_add,
+    "index_copy": indexing.index_copy,
+    "index_fill": indexing.index_fill,
+    "masked_scatter": indexing.masked_scatter,
+}
+
+#: Every in-place method made from a plain function, by its name with the underscore.
+METHODS = {f"{name}_": in_place(getattr(pointwise, name)) for name in POINTWISE}
+METHODS |= {f"{name}_": in_place(function) for name, function in FROM.items() if function is not None}
+METHODS["clip_"] = METHODS["clamp_"]
+relu_ = METHODS["relu_"]

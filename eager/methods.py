@@ -1,0 +1,192 @@
+"""The methods of Tensor that are public functions by another spelling: x.sum() is sum(x), x + y is add(x, y)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import functional as F
+from . import tape
+from .functional import inplace
+from .tensor import Tensor
+
+SAME_NAME = """
+    abs absolute acos acosh add addcdiv addcmul addmm addmv addr all amax amin aminmax any arccos arccosh arcsin
+    arcsinh arctan arctan2 arctanh argmax argmin argsort argwhere asin asinh atan atan2 atanh baddbmm bernoulli
+    bitwise_and bitwise_not bitwise_or bitwise_xor bmm broadcast_to ceil chunk clamp clamp_max clamp_min clip clone
+    contiguous cos cosh count_nonzero cpu cross cuda cumsum deg2rad diag diag_embed diagonal diagonal_scatter diff
+    dist div dot eq erf erfc exp exp2 expand expand_as expm1 fix flatten flip fliplr flipud float_power floor
+    floor_divide fmax fmin fmod frac gather ge ger greater greater_equal gt hypot index_add index_copy index_fill
+    index_put index_select inner isclose isfinite isinf isnan isneginf isposinf kron kthvalue le lerp less
+    less_equal log log10 log1p log2 log_softmax logaddexp logical_and logical_not logical_or logical_xor logit
+    logsumexp lt masked_fill masked_scatter masked_select matmul matrix_power max maximum mean median min minimum
+    mm moveaxis movedim mul multinomial mv nan_to_num nanmean nansum narrow ne neg negative new_empty new_full
+    new_ones new_tensor new_zeros nonzero norm not_equal outer permute positive pow prod quantile rad2deg ravel
+    reciprocal relu remainder renorm repeat repeat_interleave reshape reshape_as roll rot90 round rsqrt scatter
+    scatter_add select select_scatter sigmoid sign signbit sin sinc sinh slice_scatter softmax sort split sqrt
+    square squeeze std sub sum sum_to_size swapaxes swapdims t take take_along_dim tan tanh tensor_split tile to
+    topk trace transpose tril triu trunc unbind unflatten unsqueeze vdot view view_as where xlogy var
+""".split()
+OTHER_NAME = {
+    "divide": F.div,
+    "multiply": F.mul,
+    "subtract": F.sub,
+    "true_divide": F.div,
+    "cast": F.cast,
+    "register_hook": tape.register_hook,
+    "register_post_accumulate_grad_hook": tape.register_post_accumulate_grad_hook,
+    "retain_grad": tape.retain_grad,
+    "__add__": F.add,
+    "__radd__": F.add,
+    "__sub__": F.sub,
+    "__rsub__": F.rsub,
+    "__mul__": F.mul,
+    "__rmul__": F.mul,
+    "__truediv__": F.div,
+    "__rtruediv__": F.rdiv,
+    "__floordiv__": F.floor_divide,
+    "__mod__": F.remainder,
+    "__pow__": F.pow,
+    "__rpow__": F.rpow,
+    "__matmul__": F.matmul,
+    "__neg__": F.neg,
+    "__pos__": F.positive,
+    "__abs__": F.abs,
+    "__invert__": F.bitwise_not,
+    "__and__": F.bitwise_and,
+    "__rand__": F.bitwise_and,
+    "__or__": F.bitwise_or,
+    "__ror__": F.bitwise_or,
+    "__xor__": F.bitwise_xor,
+    "__rxor__": F.bitwise_xor,
+    "__eq__": F.eq,
+    "__ne__": F.ne,
+    "__lt__": F.lt,
+    "__le__": F.le,
+    "__gt__": F.gt,
+    "__ge__": F.ge,
+}
+IN_PLACE_OPERATORS = {
+    "__iadd__": "add_",
+    "__isub__": "sub_",
+    "__imul__": "mul_",
+    "__itruediv__": "div_",
+    "__ifloordiv__": "floor_divide_",
+    "__imod__": "remainder_",
+    "__ipow__": "pow_",
+    "__iand__": "bitwise_and_",
+    "__ior__": "bitwise_or_",
+    "__ixor__": "bitwise_xor_",
+}
+CONVERSIONS = {
+    "bool": "bool",
+    "byte": "uint8",
+    "char": "int8",
+    "short": "int16",
+    "int": "int32",
+    "long": "int64",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "float": "float32",
+    "double": "float64",
+}
+
+
+def converter(name: str) -> Callable[..., Tensor]:
+    def method(self: Tensor, memory_format: Any = None) -> Tensor:
+        return F.cast(self, name)
+
+    method.__doc__ = f"The tensor as {name}."
+    return method
+
+
+def swapped(function: Callable[[Any, Any], Tensor]) -> Callable[[Tensor, Any], Tensor]:
+    """The reflected operator: other ∘ self."""
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        return function(other, self)
+
+    return method
+
+
+def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """self where the condition holds, else other."""
+    return F.where(condition, self, other)
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """In the dtype and on the device of `other`."""
+    return F.to(self, other)
+
+
+def type_(self: Tensor, dtype: Any = None) -> Any:
+    """The dtype's name, or the tensor in another dtype."""
+    return repr(self.dtype) if dtype is None else F.cast(self, dtype)
+
+
+def equal(self: Tensor, other: Tensor) -> bool:
+    """Whether shapes and all elements are the same."""
+    return F.equal(self, other)
+
+
+def backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the gradient of this tensor (weighted by `gradient`, 1 for a scalar) to the `.grad` of its leaves."""
+    tape.backward([self], [gradient], retain_graph, create_graph, None if inputs is None else tape.as_list(inputs))
+
+
+def transposed(self: Tensor) -> Tensor:
+    """All axes in reverse order."""
+    return F.permute(self, tuple(reversed(range(self.ndim))))
+
+
+def matrix_transposed(self: Tensor) -> Tensor:
+    """The last two axes swapped."""
+    if self.ndim < 2:
+        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
+    return F.transpose(self, -2, -1)
+
+
+def set_(self: Tensor, source: Tensor) -> Tensor:
+    """Take over another tensor's memory."""
+    self.array = source.array
+    return self
+
+
+def install() -> None:
+    """Put the methods on the class."""
+    for name in SAME_NAME:
+        setattr(Tensor, name, getattr(F, name))
+    for name, function in OTHER_NAME.items():
+        setattr(Tensor, name, function)
+    for name, function in inplace.METHODS.items():
+        setattr(Tensor, name, function)
+    for name, target in IN_PLACE_OPERATORS.items():
+        setattr(Tensor, name, inplace.METHODS[target])
+    for name, dtype in CONVERSIONS.items():
+        setattr(Tensor, name, converter(dtype))
+    for name in (
+        "copy_ fill_ zero_ uniform_ normal_ exponential_ bernoulli_ random_ index_put_ fill_diagonal_ squeeze_ "
+        "unsqueeze_ transpose_ t_"
+    ).split():
+        setattr(Tensor, name, getattr(inplace, name))
+    setattr(Tensor, "backward", backward)
+    setattr(Tensor, "where", where_method)
+    setattr(Tensor, "type_as", type_as)
+    setattr(Tensor, "type", type_)
+    setattr(Tensor, "equal", equal)
+    setattr(Tensor, "allclose", F.allclose)
+    setattr(Tensor, "set_", set_)
+    setattr(Tensor, "__rmatmul__", swapped(F.matmul))
+    setattr(Tensor, "__rfloordiv__", swapped(F.floor_divide))
+    setattr(Tensor, "__rmod__", swapped(F.remainder))
+    setattr(Tensor, "T", property(transposed))
+    setattr(Tensor, "mT", property(matrix_transposed))
+
+
+install()

@@ -1,0 +1,51 @@
+"""Small helpers of `run` rules that numpy and cupy spell differently or lack."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from .types import DTYPES
+
+HALVES = (DTYPES["float16"], DTYPES["bfloat16"])
+FLOAT32 = DTYPES["float32"]
+
+
+@cache
+def _scipy_name(xp_name: str, module: str) -> Any:
+    return import_module(f"{'cupyx.scipy' if xp_name == 'cupy' else 'scipy'}.{module}")
+
+
+def special(xp: Any, name: str, x: Any) -> Any:
+    """scipy.special's `name` of an array; half-precision arrays are computed in float32."""
+    function = getattr(_scipy_name(xp.__name__, "special"), name)
+    return function(x.astype(FLOAT32)).astype(x.dtype) if x.dtype in HALVES else function(x)
+
+
+def wide(x: Any) -> Any:
+    """The array in the dtype that its sums are accumulated in: float32 for half precision, else its own."""
+    return x.astype(FLOAT32) if x.dtype in HALVES else x
+
+
+def windows(
+    xp: Any, x: Any, size: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int]
+) -> Any:
+    """A view [N, C, OH, OW, KH, KW] of the windows of x [N, C, H, W]; x must be padded already."""
+    n, c, row, col = x.strides
+    return xp.lib.stride_tricks.as_strided(
+        x,
+        (*x.shape[:2], *size, *kernel),
+        (n, c, row * stride[0], col * stride[1], row * dilation[0], col * dilation[1]),
+    )
+
+
+def padded(xp: Any, x: Any, padding: tuple[int, int], value: float = 0) -> Any:
+    """x [N, C, H, W] with `padding` rows and columns of `value` on each side; x itself for no padding."""
+    top, left = padding
+    if not (top or left):
+        return x
+    n, c, h, w = x.shape
+    out = xp.full((n, c, h + 2 * top, w + 2 * left), value, x.dtype)
+    out[:, :, top : top + h, left : left + w] = x
+    return out

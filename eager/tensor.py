@@ -1,0 +1,441 @@
+"""Tensor: a value (an array, or a traced value while recording) with its place on the tape.
+
+The methods named after functions are attached by `methods.py`; here is what belongs to the object itself:
+construction, the autograd state, reading the contents, indexing, Python's protocols.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from .device import CPU, device, device_of, move
+from .dtypes import dtype, dtype_of
+from .ops.types import is_differentiable
+
+#: Numbers tape nodes and writes in one order: a write that is younger than a node made its saved value stale.
+sequence = count(1)
+next_sequence = sequence.__next__
+
+
+class Size(tuple[int, ...]):
+    """A tensor's shape."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"tapecast.Size({list(map(int, self))})"
+
+    def __getitem__(self, index: Any) -> Any:
+        item = tuple.__getitem__(self, index)
+        return Size(item) if isinstance(index, slice) else item
+
+    def __add__(self, other: Any) -> Size:
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def numel(self) -> int:
+        """The number of elements of a tensor of this shape."""
+        total = 1
+        for n in self:
+            total = total * n
+        return total
+
+
+class Storage:
+    """What the tensors that share memory share: the count of writes, when and where the last ones were, aliases."""
+
+    __slots__ = ("aliases", "version", "writes", "written")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.written = 0  # the sequence number of the last write
+        self.writes: deque[tuple[int, str]] = deque(maxlen=16)
+        self.aliases: list[weakref.ref[Tensor]] = []
+
+    def bump(self, where: str) -> None:
+        """Count a write at the user's line `where`."""
+        self.version += 1
+        self.written = next_sequence()
+        self.writes.append((self.written, where))
+
+    def add_alias(self, tensor: Tensor) -> None:
+        aliases = self.aliases
+        aliases.append(weakref.ref(tensor))
+        if len(aliases) & 63 == 0:  # now and then, forget the dead
+            self.aliases = [ref for ref in aliases if ref() is not None]
+
+    def live_aliases(self) -> Iterator[Tensor]:
+        for ref in list(self.aliases):
+            tensor = ref()
+            if tensor is not None:
+                yield tensor
+
+
+class View:
+    """How a tensor follows from its base: the view ops (op, attrs) to apply, none for a detached alias.
+
+    `detached`: the values follow the base, the history does not. `silent`: writes are not counted (`.data`).
+    """
+
+    __slots__ = ("base", "detached", "path", "silent")
+
+    def __init__(self, base: Tensor, path: tuple[Any, ...], detached: bool = False, silent: bool = False) -> None:
+        self.base, self.path, self.detached, self.silent = base, path, detached, silent
+
+
+class Leaf:
+    """The place on the tape of a tensor that gathers its own gradient."""
+
+    __slots__ = ("__weakref__", "hooks", "post_hooks", "seq", "tensor")
+    inputs = edges = ()
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = weakref.ref(tensor)
+        self.seq = next_sequence()
+        self.hooks: dict[int, Any] | None = None
+        self.post_hooks: dict[int, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        return "AccumulateGrad"
+
+    def __repr__(self) -> str:
+        return "<AccumulateGrad>"
+
+
+class Tensor:
+    """An n-dimensional array that remembers how it was computed.
+
+    `Tensor(array)` wraps a numpy or cupy array (or a traced value) without a copy; `tapecast.tensor(data)` is
+    the public constructor. `array` is the value. `node` is the place on the tape: None for a value no gradient
+    flows to, a `Leaf`, or the operation that made it.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "array", "grad", "node", "storage", "view")
+
+    array: Any
+    grad: Tensor | None
+    node: Any
+    storage: Storage | None
+    view: View | None
+
+    __array_priority__ = 1000  # numpy leaves `array + tensor` to us
+
+    def __init__(self, array: Any, requires_grad: bool = False) -> None:
+        if isinstance(array, Tensor):
+            array = array.array
+        elif not hasattr(array, "dtype"):
+            array = np.asarray(array, dtype_of(float).numpy)  # PyTorch's legacy constructor: always floats
+        self.array = array
+        self.grad = self.node = self.storage = self.view = None
+        if requires_grad:
+            self.requires_grad_(True)
+
+    # ---- what it is -------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Size:
+        return Size(self.array.shape)
+
+    @property
+    def dtype(self) -> dtype:
+        return dtype_of(self.array.dtype)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.array.shape)
+
+    @property
+    def device(self) -> device:
+        return device_of(self.array)
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.device.type == "cuda"
+
+    @property
+    def itemsize(self) -> int:
+        return int(self.array.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        return self.numel() * self.itemsize
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of one axis."""
+        return self.shape if dim is None else self.array.shape[self._axis(dim)]
+
+    def dim(self) -> int:
+        return len(self.array.shape)
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self.shape.numel()
+
+    nelement = numel
+    ndimension = dim
+
+    def element_size(self) -> int:
+        """Bytes per element."""
+        return self.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Steps between neighbours along each axis, in elements."""
+        concrete = getattr(self.array, "array", self.array)
+        steps = tuple(n // concrete.itemsize for n in concrete.strides)
+        return steps if dim is None else steps[self._axis(dim)]
+
+    def is_contiguous(self) -> bool:
+        return bool(getattr(self.array, "array", self.array).flags.c_contiguous)
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self.dtype.is_complex
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return int(self._read("data_ptr()").__array_interface__["data"][0])
+
+    def _axis(self, dim: int) -> int:
+        ndim = max(len(self.array.shape), 1)
+        if not -ndim <= dim < ndim:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})"
+            )
+        return dim % ndim
+
+    # ---- autograd state ---------------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.node is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Make this leaf gather a gradient, or not; RuntimeError for a dtype without gradients or a non-leaf."""
+        if requires_grad:
+            if not is_differentiable(self.array.dtype):
+                raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+            if self.node is None:
+                self.node = Leaf(self)
+        elif self.node is not None:
+            if not self.is_leaf:
+                raise RuntimeError(
+                    "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+                    "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+                )
+            self.node = None
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.node is None or type(self.node) is Leaf
+
+    @property
+    def grad_fn(self) -> Any:
+        """The operation on the tape that made this tensor; None for a leaf."""
+        return None if self.is_leaf else self.node
+
+    @property
+    def _version(self) -> int:
+        """How often this memory was written to."""
+        return 0 if self.storage is None else self.storage.version
+
+    def shared_storage(self) -> Storage:
+        """The storage record, made on first need; the node that saved this output is told of it."""
+        storage = self.storage
+        if storage is None:
+            storage = self.storage = Storage()
+            if self.node is not None and type(self.node) is not Leaf:
+                self.node.storage = storage
+        return storage
+
+    @property
+    def _base(self) -> Tensor | None:
+        return None if self.view is None or self.view.detached else self.view.base
+
+    def _is_view(self) -> bool:
+        return self._base is not None
+
+    # ---- reading the contents: all of it goes through here --------------------------------------------------------
+
+    def _read(self, reason: str) -> Any:
+        """The array itself. A traced value answers through its `concrete(reason)`, which may refuse."""
+        concrete = getattr(self.array, "concrete", None)
+        return self.array if concrete is None else concrete(reason)
+
+    def _read_cpu(self, reason: str) -> np.ndarray[Any, Any]:
+        return move(self._read(reason), CPU)
+
+    def item(self) -> Any:
+        """The only element as a Python number; RuntimeError when there are more."""
+        array = self._read("item()")
+        if array.size != 1:
+            raise RuntimeError(f"a Tensor with {int(array.size)} elements cannot be converted to Scalar")
+        return array.item()
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers; a number for a zero-dimensional tensor."""
+        return self._read("tolist()").tolist()
+
+    def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
+        """The numpy array, sharing memory. RuntimeError on the tape or on a GPU, unless `force` detaches and copies."""
+        if force:
+            return self._read_cpu("numpy()")
+        if self.requires_grad:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if self.is_cuda:
+            raise TypeError(
+                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
+                "host memory first."
+            )
+        return self._read("numpy()")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    def _number(self, kind: type) -> Any:
+        array = self._read(f"{kind.__name__}()")
+        if array.size != 1:
+            if kind is bool:
+                what = "no values" if array.size == 0 else "more than one value"
+                raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+            raise RuntimeError(f"a Tensor with {int(array.size)} elements cannot be converted to Scalar")
+        return kind(array.item())
+
+    def __bool__(self) -> bool:
+        return bool(self._number(bool))
+
+    def __int__(self) -> int:
+        return int(self._number(int))
+
+    def __float__(self) -> float:
+        return float(self._number(float))
+
+    def __complex__(self) -> complex:
+        return complex(self._number(complex))
+
+    def __index__(self) -> int:
+        if not self.dtype.category == 1 and self.dtype.name != "bool":
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self._number(int))
+
+    def __repr__(self) -> str:
+        from .printing import tensor_text
+
+        return tensor_text(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if not self.array.shape and spec else object.__format__(self, spec)
+
+    # ---- containers -------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        if not self.array.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return self.array.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.array.shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter([self[i] for i in range(self.array.shape[0])])
+
+    def __getitem__(self, index: Any) -> Tensor:
+        from .functional import getitem
+
+        return getitem(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        from .functional import setitem
+
+        setitem(self, index, value)
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    # ---- copies -----------------------------------------------------------------------------------------------
+
+    def _alias(self) -> Tensor:
+        """Another object for the same value, history and memory: what an in-place op keeps of the tensor it changes."""
+        out = Tensor(self.array)
+        out.node, out.storage = self.node, self.shared_storage()
+        return out
+
+    def detach(self) -> Tensor:
+        """The same memory without the history."""
+        return self._detached(silent=False)
+
+    def _detached(self, silent: bool) -> Tensor:
+        out = Tensor(self.array)
+        out.storage = self.shared_storage()
+        out.view = View(self, (), detached=True, silent=silent)
+        out.storage.add_alias(out)
+        return out
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without the history; writes through it escape the check of saved values."""
+        return self._detached(silent=True)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if value.array.dtype.kind != self.array.dtype.kind and self.requires_grad:
+            raise RuntimeError(
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+            )
+        from .tape import replace_value
+
+        replace_value(self, value.array)
+
+    def detach_(self) -> Tensor:
+        """Cut this tensor off its history; RuntimeError for a view."""
+        if self._is_view():
+            raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+        self.node = None
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+            )
+        if id(self) in memo:
+            return memo[id(self)]
+        from copy import deepcopy
+
+        out = memo[id(self)] = type(self).__new__(type(self))
+        Tensor.__init__(out, self._read("deepcopy()").copy(), self.requires_grad)
+        out.grad = deepcopy(self.grad, memo)
+        out.__dict__.update(deepcopy(self.__dict__, memo))
+        return out
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        if not self.is_leaf:
+            raise RuntimeError("a tensor on the tape cannot be pickled; pickle tensor.detach()")
+        array = np.ascontiguousarray(self._read_cpu("pickle")).reshape(self.array.shape)
+        state = (array.tobytes(), self.dtype.name, array.shape, str(self.device), self.requires_grad, self.__dict__)
+        return rebuild, (type(self), *state)
+
+
+def rebuild(
+    cls: type, raw: bytes, name: str, shape: tuple[int, ...], where: str, requires_grad: bool, extra: dict[str, Any]
+) -> Tensor:
+    """The inverse of pickling."""
+    out = cls.__new__(cls)
+    array = np.frombuffer(bytearray(raw), dtype_of(name).numpy).reshape(shape)
+    Tensor.__init__(out, move(array, device(where)), requires_grad)
+    out.__dict__.update(extra)
+    return out
