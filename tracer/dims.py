@@ -322,7 +322,7 @@ def _certain(op: str, difference: Expr, ranges: Mapping[str, Range]) -> bool | N
     return None
 
 
-# ---- working with sizes ----------------------------------------------------------------------------------
+# ---- working with sizes --------------------------------------------------------------------------------
 
 
 def expr_of(n: int) -> Expr:
@@ -410,7 +410,7 @@ def dims_in(attr: Any) -> Iterator[Dim]:
             yield from dims_in(a)
 
 
-# ---- text ------------------------------------------------------------------------------------------------
+# ---- text ----------------------------------------------------------------------------------------------
 
 _AST_OPS: dict[type[ast.operator], Callable[[Expr, Expr], Expr]] = {
     ast.Add: expr.add,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..eager.ops.types import Aval, dtype_name
+from ..eager.ops.types import Aval, aval_of
 from . import dims, expr
 from .graph import Graph, Node
 
@@ -50,12 +50,14 @@ def last_uses(graph: Graph) -> dict[Node, list[Node]]:
 def sizes_of(graph: Graph, arrays: Sequence[Any]) -> dict[str, int]:
     """The value of every dynamic size, from the shapes of the inputs, all of which are checked on the way."""
     if len(arrays) != len(graph.inputs):
-        wanted = ", ".join(f"{n.name}: {n.single}" for n in graph.inputs)
-        raise TypeError(f"{graph.name}: {len(graph.inputs)} inputs are wanted ({wanted}), {len(arrays)} came")
+        declared = ", ".join(f"{n.name}: {n.single}" for n in graph.inputs)
+        raise TypeError(
+            f"{graph.name}: {len(graph.inputs)} inputs are wanted ({declared}), {len(arrays)} came"
+        )
     for n, a in zip(graph.inputs, arrays, strict=True):
         _check_kind(graph, n, a)
     axes = [
-        (n, axis, dims.expr_of(size), int(a.shape[axis]))
+        (n, axis, dims.expr_of(size), a.shape[axis])
         for n, a in zip(graph.inputs, arrays, strict=True)
         for axis, size in enumerate(n.shape)
     ]
@@ -77,10 +79,8 @@ def sizes_of(graph: Graph, arrays: Sequence[Any]) -> dict[str, int]:
 
 
 def _check_kind(graph: Graph, n: Node, a: Any) -> None:
-    shape = tuple(map(int, a.shape))
-    if a.dtype != n.dtype or len(shape) != len(n.shape):
-        found = f"{dtype_name(a.dtype)}[{','.join(map(str, shape))}]"
-        raise TypeError(f"{graph.name}: input {n.name} must be {n.single}, it is {found}")
+    if a.dtype != n.dtype or len(a.shape) != len(n.shape):
+        raise TypeError(f"{graph.name}: input {n.name} must be {n.single}, it is {aval_of(a)}")
 
 
 def solved(e: expr.Expr, value: int, known: Mapping[str, int]) -> dict[str, int]:

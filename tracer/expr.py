@@ -10,7 +10,7 @@ usually the same tuple: `(batch*64)//64` is `batch`, `(h-1)//2 + 1` is `(h+1)//2
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from math import gcd, inf
 from typing import Any
@@ -21,7 +21,7 @@ Poly = dict[Monomial, int]
 Range = tuple[int, int | None]  # smallest and largest value, both included; None: no upper bound
 
 
-# ---- building --------------------------------------------------------------------------------------------
+# ---- building ------------------------------------------------------------------------------------------
 
 
 def dim(name: str) -> Expr:
@@ -73,10 +73,17 @@ def _extreme(op: str, a: Expr, b: Expr) -> Expr:
 
 
 #: The function behind each operator of an `Expr`.
-BUILD = {"add": add, "mul": mul, "floordiv": floordiv, "mod": mod, "max": maximum, "min": minimum}
+BUILD: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "add": add,
+    "mul": mul,
+    "floordiv": floordiv,
+    "mod": mod,
+    "max": maximum,
+    "min": minimum,
+}
 
 
-# ---- polynomials -----------------------------------------------------------------------------------------
+# ---- polynomials ---------------------------------------------------------------------------------------
 
 
 def _poly(e: Expr) -> Poly:
@@ -117,7 +124,7 @@ def _tree(p: Poly) -> Expr:
     """The canonical expression of a polynomial."""
     if not set(p) - {()}:
         return p.get((), 0)
-    p = _with_mods(p)
+    p = _with_mods(_with_halves(p))
     terms = [_term(m, c) for m, c in _ordered(p)]
     out = terms[0]
     for term in terms[1:]:
@@ -134,6 +141,20 @@ def _term(monomial: Monomial, c: int) -> Expr:
     return out if c == 1 else ("mul", out, c)
 
 
+def _with_halves(p: Poly) -> Poly:
+    """`x//2 + (x+1)//2 = x`, used where that leaves fewer terms: `x - x//2` becomes `(x+1)//2`."""
+    for monomial, c in _ordered(p):
+        match monomial:
+            case (("floordiv", x, 2),):
+                even = {m: a for m, a in _poly(x).items() if m}
+                odd = not _poly(x).get((), 0)
+                partner = {(("floordiv", _tree(_sum(even, {(): 1} if odd else {})), 2),): -c}
+                other = _sum(_sum(p, {monomial: -c}), _sum(_product({(): c}, even), partner))
+                if len(other) < len(p):
+                    return _with_halves(other)
+    return p
+
+
 def _with_mods(p: Poly) -> Poly:
     """`x - c*(x//c)` written as `x % c`, where that leaves fewer terms."""
     for monomial, coefficient in _ordered(p):
@@ -146,7 +167,7 @@ def _with_mods(p: Poly) -> Poly:
     return p
 
 
-# ---- division --------------------------------------------------------------------------------------------
+# ---- division ------------------------------------------------------------------------------------------
 
 
 def _divided(p: Poly, c: int) -> Poly:
@@ -196,7 +217,8 @@ def _long_division(p: Poly, d: Poly) -> Poly:
 
 def _exact_part(p: Poly, d: Poly) -> tuple[Poly, Poly]:
     """(q, r) with p = q*d + r. A divisor of several terms divides wholly or not at all."""
-    quotient, rest = {}, p
+    quotient: Poly = {}
+    rest = p
     lead, c = _ordered(d)[0]
     for _ in range(len(p) + len(d)):
         step = next((t for m, a in _ordered(rest) if (t := _term_quotient(m, a, lead, c))), None)
@@ -228,7 +250,7 @@ def _without(p: Poly, factor: Counter[Expr]) -> Poly:
     return {tuple(sorted((Counter(m) - factor).elements(), key=text)): c for m, c in p.items()}
 
 
-# ---- reading ---------------------------------------------------------------------------------------------
+# ---- reading -------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=65536)
@@ -275,14 +297,14 @@ def evaluate(e: Expr, sizes: Mapping[str, int]) -> int:
         case ("dim", name):
             if name not in sizes:
                 raise KeyError(f"size {name!r} has no value; given are {', '.join(sorted(sizes)) or 'none'}")
-            return int(sizes[name])
+            return sizes[name]
         case (op, a, b):
             return APPLY[op](evaluate(a, sizes), evaluate(b, sizes))
     raise TypeError(f"{e!r} is not a size expression")
 
 
 #: What each operator does to two ints.
-APPLY: dict[str, Any] = {
+APPLY: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "mul": lambda a, b: a * b,
     "floordiv": lambda a, b: a // b,

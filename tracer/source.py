@@ -38,6 +38,18 @@ def user_line() -> str:
     return "" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
+def error_line(error: BaseException) -> str:
+    """`model.py:12`: the innermost line of user code that an exception passed through; "" if there is
+    none.
+    """
+    line, trace = "", error.__traceback__
+    while trace is not None:
+        if not is_internal(trace.tb_frame):
+            line = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return line
+
+
 def called_by_user(depth: int = 1) -> bool:
     """Whether the frame `depth` above the caller is user code, not tapecast's own."""
     return not is_internal(sys._getframe(depth + 1))

@@ -82,7 +82,7 @@ def weights_of(graph: Graph) -> dict[str, Any]:
     return {names[n]: n.value for n in graph.nodes if n.is_const and not is_inline(n)}
 
 
-# ---- the parts of a line --------------------------------------------------------------------------------
+# ---- the parts of a line -------------------------------------------------------------------------------
 
 
 def _line(n: Node, names: Mapping[Node, str]) -> str:
