@@ -14,7 +14,6 @@ from types import ModuleType
 ALIASES = {
     "autograd": "eager.autograd",
     "cuda": "eager.cuda",
-    "multiprocessing": "eager.multiprocessing",
     "nn": "eager.nn",
     "optim": "eager.optim",
     "utils": "eager.utils",
