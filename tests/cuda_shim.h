@@ -44,7 +44,7 @@ constexpr unsigned MOST_THREADS = 1024;
 enum Order { FORWARD, REVERSE, SHUFFLED };
 
 // How a run ended: the values that shim_launch returns.
-enum Result { OK = 0, BAD_LAUNCH = 1, DEADLOCK = 2 };
+enum Result { OK = 0, BAD_LAUNCH = 1, DIVERGENT = 2 };
 
 // A kernel with its arguments unpacked: `arguments` points at each value, as for cuLaunchKernel.
 using Call = void (*)(void **arguments);
@@ -64,9 +64,11 @@ static jmp_buf scheduler;
 static Call call;
 static void **arguments;
 
-// The barrier of __syncthreads. A thread that has returned counts as arrived, as it does on a GPU.
+// The barrier of __syncthreads: how many threads wait there, and in which line of the source. CUDA wants all threads
+// of the block at the same one; where some have left or wait elsewhere, the block is divergent.
 static unsigned alive, waiting, generation;
-static bool progress;
+static int waiting_line;
+static bool divergent;
 
 static void switch_to_scheduler() {
   if (!_setjmp(fibers[current].here)) _longjmp(scheduler, 1);
@@ -74,14 +76,16 @@ static void switch_to_scheduler() {
 
 static void release_if_complete() {
   if (waiting && waiting == alive) {
+    divergent |= alive != blockDim.x * blockDim.y * blockDim.z;
     waiting = 0;
     generation++;
-    progress = true;
   }
 }
 
-static void barrier() {
+static void barrier(int line) {
   unsigned mine = generation;
+  divergent |= waiting && line != waiting_line;
+  waiting_line = line;
   waiting++;
   release_if_complete();
   while (generation == mine) switch_to_scheduler();
@@ -93,7 +97,6 @@ static void fiber_main() {
     call(arguments);
     fibers[current].finished = true;
     alive--;
-    progress = true;
     release_if_complete();
     switch_to_scheduler();
   }
@@ -130,14 +133,12 @@ static Result run_block(const std::vector<unsigned> &threads) {
   if (__start_cuda_shared) memset(__start_cuda_shared, 0xff, __stop_cuda_shared - __start_cuda_shared);
   alive = threads.size();
   waiting = 0;
+  divergent = false;
   for (Fiber &f : fibers) f.finished = false;
-  while (alive) {
-    progress = false;
+  while (alive)
     for (unsigned t : threads)
       if (!fibers[t].finished) resume(t);
-    if (alive && !progress) return DEADLOCK;
-  }
-  return OK;
+  return divergent ? DIVERGENT : OK;
 }
 
 static void make_fibers(unsigned n) {
@@ -161,10 +162,7 @@ static Result launch(Call kernel, const unsigned *grid, const unsigned *block, v
   std::vector<unsigned> threads = turns(count, order);
   for (unsigned b : turns(blocks, order)) {
     blockIdx = {b % grid[0], b / grid[0] % grid[1], b / (grid[0] * grid[1])};
-    if (Result bad = run_block(threads)) {
-      for (Fiber &f : fibers) f.started = false;  // they are stuck in the middle of the kernel: start them anew
-      return bad;
-    }
+    if (Result bad = run_block(threads)) return bad;
   }
   return OK;
 }
@@ -196,7 +194,7 @@ extern "C" __attribute__((used)) int shim_launch(
 
 // ---- what the generated code uses of CUDA C++ beyond C's math.h ---------------------------------------------------
 
-#define __syncthreads() shim::barrier()
+#define __syncthreads() shim::barrier(__LINE__)
 
 static inline float __int_as_float(int x) { return shim::bits<float>(x); }
 static inline int __float_as_int(float x) { return shim::bits<int>(x); }

@@ -15,7 +15,7 @@ other and from the words of C++.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .. import loops
@@ -40,10 +40,15 @@ from ..loops import (
     Sync,
     statements,
 )
+from ..sizes import evaluate_size
 from .scalars import PREAMBLE, TYPES, cast_text, constant, loaded, rounded, scalar_text, stored
 
 _AXES = "xyz"
 _PLAIN = {"add": "+", "sub": "-", "mul": "*", "floordiv": "/", "mod": "%"}
+
+
+#: Counts along x, y, z.
+Extent = tuple[int, int, int]
 
 
 class Launch(NamedTuple):
@@ -54,6 +59,15 @@ class Launch(NamedTuple):
 
     grid: tuple[Expr, ...]
     block: tuple[int, ...]
+
+    def at(self, sizes: Mapping[str, int]) -> tuple[Extent, Extent]:
+        """Grid and block in blocks and threads along x, y, z at known sizes."""
+        return _three(evaluate_size(n, dict(sizes)) for n in self.grid), _three(self.block)
+
+
+def _three(extents: Iterable[int]) -> Extent:
+    x, y, z = (*extents, 1, 1, 1)[:3]
+    return x, y, z
 
 
 def source(kernels: Iterable[Kernel]) -> str:
@@ -95,6 +109,11 @@ def buffer_name(name: str) -> str:
 
 def size_name(name: str) -> str:
     return f"n_{name}"
+
+
+def reads_no_value(e: Expr) -> bool:
+    """Is the expression arithmetic on loop variables, sizes and constants alone?"""
+    return not isinstance(e, (Load, Cast)) and all(map(reads_no_value, loops.children(e)))
 
 
 class _Writer:
@@ -190,7 +209,8 @@ class _Writer:
             case Load(b, index, dtype):
                 return loaded(self.place(b, index), dtype)
             case Select(cond, then, other):
-                return f"({self.expr(cond)} ? {self.expr(then)} : {self.expr(other)})"
+                test = self.index(cond) if reads_no_value(cond) else self.expr(cond)
+                return f"({test} ? {self.expr(then)} : {self.expr(other)})"
             case Scalar() | Cast():
                 return rounded(self.unrounded(e), e.dtype)
         raise TypeError(f"not a loop expression: {e!r}")
