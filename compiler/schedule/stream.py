@@ -40,7 +40,7 @@ from ..loops import (
     substitute,
 )
 from .machine import GRAIN, Machine
-from .steps import flatten, parallel, unwrap
+from .steps import flatten, parallel, unwrap, wrap
 
 #: Elements of one cell of work: small enough to share out evenly, long enough to stream.
 CELL = 1024
@@ -50,6 +50,7 @@ def schedule_stream(kernel: Kernel, machine: Machine) -> Kernel:
     kernel = collapse(kernel)
     nest, body = unwrap(kernel.body)
     buffers = {b.name: b for b in kernel.buffers}
+    nest = _best_last(nest, body, buffers, machine.lanes)
     sums = _reductions(body)
     if not nest:
         return kernel.replace(body=_lane_sums(body, buffers, machine.lanes))
@@ -70,6 +71,24 @@ def _parts(extent: Expr, cost: int) -> Expr:
     if isinstance(worth, Const):
         return const(1) if worth.value < 2 else minimum(Size("threads"), worth)
     return minimum(Size("threads"), loops.maximum(worth, const(1)))
+
+
+def _best_last(nest: list[For], body: Body, buffers: Mapping[str, Buffer], lanes: int) -> list[For]:
+    """The nest with the loop innermost that most accesses go through element by element: the one for vectors.
+
+    A transposed copy so gathers on the side where there is less. Without a clear winner the last axis stays.
+    """
+
+    def score(loop: For) -> float:
+        accesses = [(b, i) for b, i in _places(body) if b in buffers]
+        unit = sum(stride(Load(b, i, ""), buffers, loop.var) == const(1) for b, i in accesses)
+        filled = min(int(loop.extent.value), lanes) / lanes if isinstance(loop.extent, Const) else 1.0
+        return unit * filled
+
+    if not nest:
+        return nest
+    best = max(reversed(nest), key=score)
+    return [x for x in nest if x is not best] + [best]
 
 
 #: What a scalar function costs in multiply-adds, roughly.
@@ -198,7 +217,8 @@ def _lane_sum(loop: For, acc: str, op: str, lanes: int, var: str) -> Body:
 
 def collapse(kernel: Kernel) -> Kernel:
     """Merge neighbouring loops that every buffer is walked by alike, in full, or not at all: the fewer axes, the
-    longer the vectors."""
+    longer the vectors. Loops of one iteration go."""
+    kernel = kernel.replace(body=_without_single(kernel.body))
     while True:
         nest, _ = unwrap(kernel.body)
         for outer, inner in pairwise(nest):
@@ -208,6 +228,14 @@ def collapse(kernel: Kernel) -> Kernel:
                 break
         else:
             return kernel
+
+
+def _without_single(body: Body) -> Body:
+    nest, inner = unwrap(body)
+    for loop in nest:
+        if loop.extent == const(1):
+            inner = substitute(inner, loop.var, const(0))
+    return wrap([x for x in nest if x.extent != const(1)], inner)
 
 
 def _merge(kernel: Kernel, outer: For, inner: For) -> Kernel | None:

@@ -364,10 +364,19 @@ def randint(
         low, high, size = 0, low, high
     if high <= low:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    if high - low > 1 << 32:
-        raise RuntimeError(f"randint: a range of at most 2**32 numbers is supported, got {high - low}")
-    words = drawn(BITS, tuple(size), generator, None, None, False, per_block=4)
+    words = random_words(tuple(size), high - low, generator)
     return finished(to(words % (high - low) + low, dtype=dtype), device, requires_grad)
+
+
+def random_words(size: tuple[int, ...], span: int, generator: Generator | None) -> Tensor:
+    """Random bits as int64: 32 of them, or 63 where a range of `span` numbers needs them."""
+    if span > 1 << 63:
+        raise RuntimeError(f"randint: a range of at most 2**63 numbers is supported, got {span}")
+    low = drawn(BITS, size, generator, None, None, False, per_block=4)
+    if span <= 1 << 32:
+        return low
+    high = drawn(BITS, size, generator, None, None, False, per_block=4)
+    return (high % (1 << 31)) * (1 << 32) + low
 
 
 def randperm(n: int, *, generator: Generator | None = None, dtype: Any = "int64", device: Any = None) -> Tensor:
