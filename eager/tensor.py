@@ -10,13 +10,18 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .device import CPU, device, device_of, move
 from .dtypes import dtype, dtype_of
 from .ops.types import is_differentiable
+
+if TYPE_CHECKING:
+    from .signatures import Methods
+else:
+    Methods = object  # methods.py attaches them
 
 #: Numbers tape nodes and writes in one order: a write that is younger than a node made its saved value stale.
 sequence = count(1)
@@ -108,7 +113,7 @@ class Leaf:
         return "<AccumulateGrad>"
 
 
-class Tensor:
+class Tensor(Methods):
     """An n-dimensional array that remembers how it was computed.
 
     `Tensor(array)` wraps a numpy or cupy array (or a traced value) without a copy; `tapecast.tensor(data)` is
