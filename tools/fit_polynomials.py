@@ -172,6 +172,7 @@ FITS = {
     "ATANH_F64": Fit(atanh_tail(1), 0, ATANH, 7, ATANH_WEIGHT, F64, "2 atanh(s) = 2 s + s^3 P(s^2)"),
     "ATANH5_F64": Fit(atanh_tail(2), 0, ATANH, 9, ATANH5_WEIGHT, F64, "atanh(s) = s + s^3/3 + s^5 P(s^2)/2"),
     "TANH_F32": Fit(TANH[0], 0, 0.625**2, 5, TANH[1], F32, "tanh(x) = x + x^3 P(x^2), |x| < 0.625"),
+    "TANH_F64": Fit(TANH[0], 0, 0.4**2, 9, TANH[1], F64, "tanh(x) = x + x^3 P(x^2), |x| < 0.4"),
     "ERF_F32": Fit(erf_ratio, 0, 0.9277**2, 6, erf_ratio_weight, F32, "erf(x) = x + x P(x^2), |x| < 0.9277"),
     "ERF_F64": Fit(erf_ratio, 0, 1.0, 14, erf_ratio_weight, F64, "erf(x) = x + x P(x^2), |x| < 1"),
     "LOG_ERFC_F32": Fit(

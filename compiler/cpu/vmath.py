@@ -169,19 +169,25 @@ def tanh(s: LlvmScalars, x: Value) -> Value:
 
 
 def _tanh_f32(s: LlvmScalars, a: Value) -> Value:
-    one, two, square = literal(1.0, a.dtype), literal(2.0, a.dtype), s.mul(a, a)
-    small = s.fma(s.mul(square, polynomial(s, square, fits.TANH_F32)), a, a)
+    one, two = literal(1.0, a.dtype), literal(2.0, a.dtype)
+    small = _odd(s, a, fits.TANH_F32)
     large = s.sub(one, s.div(two, s.add(exp_normal(s, s.add(a, a)), one)))
     # Beyond 9.1, 1 - 2/(e^2a + 1) rounds to 1 by itself; exp_normal keeps it finite.
     return s.select(s.compare("olt", a, literal(0.625, a.dtype)), small, large)
 
 
 def _tanh_f64(s: LlvmScalars, a: Value) -> Value:
-    """t / (t + 2), t = expm1(2a): tanh has poles too near for a short polynomial in double."""
+    # The poles of tanh keep the polynomial's interval short; expm1 is what is exact enough just beyond it.
     bounded = clamp(s, a, 0.0, 20.0)
     t = _expm1_finite(s, s.add(bounded, bounded), F64)
-    tiny = s.compare("olt", a, literal(2.0**-30, a.dtype))
-    return s.select(tiny, a, s.div(t, s.add(t, literal(2.0, a.dtype))))
+    large = s.div(t, s.add(t, literal(2.0, a.dtype)))
+    return s.select(s.compare("olt", a, literal(0.4, a.dtype)), _odd(s, a, fits.TANH_F64), large)
+
+
+def _odd(s: LlvmScalars, x: Value, coefficients: Sequence[float]) -> Value:
+    """x + x^3 P(x^2)."""
+    square = s.mul(x, x)
+    return s.fma(s.mul(square, polynomial(s, square, coefficients)), x, x)
 
 
 def erf(s: LlvmScalars, x: Value) -> Value:
