@@ -152,7 +152,7 @@ def _on_tape(cls: type[Function], context: Context, args: tuple[Any, ...], outpu
     placed = []
     for k, t in enumerate(outputs):
         out = t._alias() if any(t is a for a in args) else t
-        if id(t) not in context._no_grad and F.is_floating_point(t):
+        if id(t) not in context._no_grad and t.is_floating_point():
             out.node = node if len(outputs) == 1 else Item(node, k, len(outputs))
         placed.append(out)
     return placed

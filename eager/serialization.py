@@ -31,9 +31,10 @@ from typing import IO, Any
 import numpy as np
 from safetensors import SafetensorError, TensorSpec, deserialize, serialize, serialize_file
 
+from . import functional as F
 from .nn.parameter import Parameter
 from .ops.types import DTYPES
-from .tensor import Tensor, from_numpy
+from .tensor import Tensor
 
 KEY = "tapecast"
 VERSION = 1
@@ -86,7 +87,7 @@ def load(
     metadata, arrays = read(str(name), data)
     device = map_location or "cpu"
     if KEY not in metadata:
-        return {key: from_numpy(array).to(device=device) for key, array in arrays.items()}
+        return {key: F.from_numpy(array).to(device=device) for key, array in arrays.items()}
     content = json.loads(metadata[KEY])
     if content["version"] > VERSION:
         raise ValueError(
@@ -279,7 +280,7 @@ class Reader:
         # Tensors that were stored once, as shared weights are, are one tensor again.
         key = (name, node.get("parameter"), node.get("requires_grad"))
         if key not in self.tensors:
-            value = from_numpy(self.array(name, node)).to(device=self.device)
+            value = F.from_numpy(self.array(name, node)).to(device=self.device)
             wants_grad = node.get("requires_grad", False)
             parameter = node.get("parameter", False)
             self.tensors[key] = (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import functional as F
-from ..tensor import Tensor, as_tensor, tensor
+from ..tensor import Tensor
 
 CollateMap = dict[type | tuple[type, ...], Callable[..., Any]]
 
@@ -52,7 +52,7 @@ def default_convert(data: Any) -> Any:
     if isinstance(data, Tensor | str | bytes):
         return data
     if isinstance(data, np.ndarray | np.generic):
-        return data if data.dtype.kind in "SUO" else as_tensor(data)
+        return data if data.dtype.kind in "SUO" else F.as_tensor(data)
     if isinstance(data, Mapping):
         return like_mapping(data, {key: default_convert(value) for key, value in data.items()})
     if isinstance(data, Sequence):
@@ -95,22 +95,22 @@ def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap |
     """Arrays of one shape, as `collate` treats tensors."""
     if batch[0].dtype.kind in "SUO":
         raise TypeError(cannot_batch(batch[0].dtype))
-    return collate([as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
+    return collate([F.as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 
 def collate_numpy_scalar_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Tensor:
     """Numpy scalars, keeping their dtype."""
-    return as_tensor(np.asarray(batch))
+    return F.as_tensor(np.asarray(batch))
 
 
 def collate_float_fn(batch: Sequence[float], *, collate_fn_map: CollateMap | None = None) -> Tensor:
     """Python floats, which are float64."""
-    return as_tensor(np.asarray(batch, dtype=np.float64))
+    return F.as_tensor(np.asarray(batch, dtype=np.float64))
 
 
 def collate_int_fn(batch: Sequence[int], *, collate_fn_map: CollateMap | None = None) -> Tensor:
     """Python ints as int64, bools as bool."""
-    return tensor(list(batch))
+    return F.tensor(list(batch))
 
 
 def collate_str_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Sequence[Any]:

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from .. import functional as F
+from ..dtypes import float64
 from ..random import Generator
 
 T_co = TypeVar("T_co", covariant=True)
@@ -121,7 +122,7 @@ class WeightedRandomSampler(Sampler[int]):
         return np.argsort(keys, kind="stable")[: self.num_samples]
 
     def uniform(self, n: int) -> np.ndarray[Any, Any]:
-        return F.rand(n, dtype=F.float64, generator=self.generator).numpy()
+        return F.rand(n, dtype=float64, generator=self.generator).numpy()
 
     def __len__(self) -> int:
         return self.num_samples

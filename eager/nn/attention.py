@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F
+from ..dtypes import bool_
 from ..tensor import Tensor
 from . import init
 from .linear import Linear
@@ -126,6 +127,6 @@ class MultiheadAttention(Module):
 
 def additive(mask: Tensor, like: Tensor) -> Tensor:
     """A boolean mask as numbers: -inf where True, so that softmax gives 0 there."""
-    if mask.dtype != F.bool:
+    if mask.dtype != bool_:
         return mask
     return F.zeros(mask.shape, dtype=like.dtype, device=like.device).masked_fill(mask, float("-inf"))

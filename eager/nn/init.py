@@ -9,6 +9,8 @@ import math
 import warnings
 from typing import Any
 
+from ..ops.arrays import special
+from ..ops.executor import namespace_of
 from ..tape import no_grad
 from ..tensor import Tensor
 
@@ -56,8 +58,9 @@ def trunc_normal_(
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_.", stacklevel=2)
     low, high = (0.5 * (1 + math.erf((bound - mean) / std / math.sqrt(2))) for bound in (a, b))
     with no_grad():
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        return tensor.erfinv_().mul_(std * math.sqrt(2)).add_(mean).clamp_(a, b)
+        quantiles = tensor.uniform_(low, high, generator=generator).array
+        normal = special(namespace_of((quantiles,)), "ndtri", quantiles)
+        return tensor.copy_(Tensor(normal)).mul_(std).add_(mean).clamp_(a, b)
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import functional as F
 from ..tape import no_grad
-from ..tensor import Tensor, tensor
+from ..tensor import Tensor
 from . import init
 from .module import Module
 from .parameter import Parameter
@@ -42,7 +42,7 @@ class BatchNorm(Module):
         if track_running_stats:
             self.register_buffer("running_mean", F.zeros(num_features, device=device, dtype=dtype))
             self.register_buffer("running_var", F.ones(num_features, device=device, dtype=dtype))
-            self.register_buffer("num_batches_tracked", tensor(0, device=device))
+            self.register_buffer("num_batches_tracked", F.tensor(0, device=device))
         else:
             for name in ("running_mean", "running_var", "num_batches_tracked"):
                 self.register_buffer(name, None)
@@ -62,25 +62,27 @@ class BatchNorm(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         self.check_input(input)
+        mean, var = self.running_mean, self.running_var
         if self.training and self.track_running_stats:
             with no_grad():
                 self.num_batches_tracked.add_(1)
-                self.update_running_stats(input)
-        by_batch = self.training or self.running_mean is None
-        mean, var = (None, None) if by_batch else (self.running_mean, self.running_var)
-        return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, 0.0, self.eps)
+                if self.momentum is None:
+                    self.average_running_stats(input)
+                    mean = var = None
+        by_batch = self.training or mean is None
+        if self.training and not self.track_running_stats:
+            mean = var = None
+        return F.batch_norm(
+            input, mean, var, self.weight, self.bias, by_batch, self.momentum or 0.0, self.eps
+        )
 
-    def update_running_stats(self, input: Tensor) -> None:
-        """Move the running mean and (unbiased) variance towards the batch's, in place."""
+    def average_running_stats(self, input: Tensor) -> None:
+        """Bring the batch's mean and (unbiased) variance into the average of those of all batches, in place."""
         axes = [0, *range(2, input.ndim)]
-        weight = self.momentum
-        if weight is None:
-            weight = 1.0 / self.num_batches_tracked.to(self.running_mean.dtype)
-        for running, batch in (
-            (self.running_mean, input.mean(axes)),
-            (self.running_var, input.var(axes, unbiased=True)),
-        ):
-            running.add_((batch - running) * weight)
+        # A tensor, not a number: a recorded step counts on.
+        share = 1.0 / self.num_batches_tracked.to(self.running_mean.dtype)
+        self.running_mean.add_((input.mean(axes) - self.running_mean) * share)
+        self.running_var.add_((input.var(axes, unbiased=True) - self.running_var) * share)
 
     def check_input(self, input: Tensor) -> None:
         if input.ndim not in self.ndims:

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..tape import no_grad
-from ..tensor import Tensor, from_numpy
-from .hooks import Hook, RemovableHandle, add_hook
+from .. import functional as F
+from ..tape import RemovableHandle, no_grad
+from ..tensor import Tensor
+from .hooks import Hook, add_hook
 from .parameter import Parameter
 from .registry import Registry
 
@@ -243,4 +244,4 @@ def tensor_like(value: Any) -> Tensor:
     """A tensor of an array, or of another library's tensor; TypeError for anything else."""
     if not hasattr(value, "__array__"):
         raise TypeError(f"no array can be made of {type(value).__name__}")
-    return from_numpy(np.asarray(value))
+    return F.from_numpy(np.asarray(value))

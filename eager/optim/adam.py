@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from .. import functional as F
-from ..tape import is_traced
 from ..tensor import Tensor
 from .optimizer import Group, Optimizer, check_setting, refuse
-from .updates import subtract_scaled
+from .updates import full_gradient, increment, largest, number, run, sqrt
 
 
 class Adam(Optimizer):
@@ -58,25 +57,56 @@ class Adam(Optimizer):
         }
         super().__init__(params, defaults)
 
+    def initial_state(self, param: Tensor, group: Group) -> dict[str, Any]:
+        # The count is a tensor so that a recorded step carries it on.
+        means = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else [])]
+        return {"step": F.tensor(0.0), **{name: F.zeros_like(param).detach() for name in means}}
+
     def update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
-        if not state:
-            state.update(initial_state(param, group["amsgrad"]))
+        run(increment, [state["step"]], [])
+        step, lr = number(state["step"]), number(group["lr"])
+        decay, decoupled = group["weight_decay"], group["decoupled_weight_decay"]
         beta1, beta2 = group["betas"]
-        lr, decay = group["lr"], group["weight_decay"]
-        if group["maximize"]:
-            grad = -grad
-        if decay != 0 and group["decoupled_weight_decay"]:
-            param.mul_(1 - lr * decay)
-        elif decay != 0:
-            grad = grad.add(param, alpha=decay)
-        step = count(state["step"])
-        mean, square = state["exp_avg"], state["exp_avg_sq"]
-        mean.lerp_(grad, 1 - beta1)
-        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        if group["amsgrad"]:
-            square = state["max_exp_avg_sq"].copy_(F.maximum(state["max_exp_avg_sq"], square))
-        root = (square.sqrt() / (1 - beta2**step) ** 0.5).add_(group["eps"])
-        subtract_scaled(param, mean / root, lr / (1 - beta1**step))
+        settings = Settings(
+            rate=lr / (1 - beta1**step),
+            beta1=beta1,
+            beta2=beta2,
+            correction=(1 - beta2**step) ** 0.5,
+            eps=group["eps"],
+            decay=None if decoupled else decay,
+            shrink=1 - lr * decay if decoupled and decay else None,
+            climb=group["maximize"],
+        )
+        means = [state["exp_avg"], state["exp_avg_sq"]]
+        largest_square = [state["max_exp_avg_sq"]] if group["amsgrad"] else []
+        run(move, [param, *means, *largest_square], [grad], settings)
+
+
+class Settings(NamedTuple):
+    """The numbers of one step; in a recorded one some are tensors."""
+
+    rate: Any  # of learning, corrected for the mean's start at zero
+    beta1: float
+    beta2: float
+    correction: Any  # of the root of the mean square, for the same reason
+    eps: float
+    decay: float | None  # of the parameter, added to the gradient
+    shrink: Any  # factor of the parameter, or None
+    climb: bool
+
+
+def move(written: Sequence[Any], read: Sequence[Any], s: Settings) -> None:
+    """One step of parameter p, with means m of the gradient and v of its square, and perhaps the largest v."""
+    p, m, v, *top = written
+    g = full_gradient(p, read[0], s.decay, s.climb)
+    if s.shrink is not None:
+        p *= s.shrink
+    m += (g - m) * (1 - s.beta1)
+    v *= s.beta2
+    v += g * g * (1 - s.beta2)
+    if top:
+        top[0][...] = v = largest(top[0], v)
+    p -= m / (sqrt(v) / s.correction + s.eps) * s.rate
 
 
 class AdamW(Adam):
@@ -111,15 +141,3 @@ class AdamW(Adam):
             fused=fused,
             decoupled_weight_decay=True,
         )
-
-
-def initial_state(param: Tensor, amsgrad: bool) -> dict[str, Tensor]:
-    """No steps and zero means; the count is a tensor so that a recorded step carries it on."""
-    names = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if amsgrad else [])]
-    return {"step": F.tensor(0.0), **{name: F.zeros_like(param).detach() for name in names}}
-
-
-def count(step: Tensor) -> Any:
-    """The number of this step: a float, or a float64 tensor where the step is being recorded."""
-    step.add_(1)
-    return step.double() if is_traced(step.array) else step.item()

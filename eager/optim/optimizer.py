@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from ..tape import enable_grad, no_grad
 from ..tensor import Tensor
@@ -76,14 +76,26 @@ class Optimizer:
         return loss
 
     def _update(self, param: Tensor, group: Group) -> None:
-        known = self.state.get(param)
-        state = {} if known is None else known
-        self.update(param, param.grad, state, group)
-        if state and known is None:
+        state = self.state.get(param)
+        if state is None:
+            state = self.initial_state(param, group)
+        self.update(param, cast(Tensor, param.grad), state, group)
+        if state:
             self.state[param] = state
 
+    def prepare(self) -> None:
+        """Make the state that first steps would make; a step that is to be recorded needs it beforehand."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param not in self.state and (state := self.initial_state(param, group)):
+                    self.state[param] = state
+
+    def initial_state(self, param: Tensor, group: Group) -> dict[str, Any]:
+        """What is remembered of a parameter before its first step."""
+        return {}
+
     def update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
-        """Change `param` in place by `grad`; runs without a tape. `state` is empty the first time."""
+        """Change `param`, and its `state`, in place by `grad`; runs without a tape."""
         raise NotImplementedError(f"{type(self).__name__} must define update, or a step of its own")
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -169,7 +181,7 @@ def check_parameter(param: Any) -> None:
         raise TypeError(
             f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}"
         )
-    if not (param.is_leaf or param.retains_grad):
+    if not param.is_leaf:
         raise ValueError("can't optimize a non-leaf Tensor")
 
 

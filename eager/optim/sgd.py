@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .. import functional as F
 from ..tensor import Tensor
 from .optimizer import Group, Optimizer, check_setting, refuse
-from .updates import subtract_scaled
+from .updates import full_gradient, number, run
 
 
 class SGD(Optimizer):
@@ -52,19 +53,41 @@ class SGD(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
-        if group["maximize"]:
-            grad = -grad
-        if group["weight_decay"] != 0:
-            grad = grad.add(param, alpha=group["weight_decay"])
-        if group["momentum"] != 0:
-            grad = self.with_momentum(grad, state, group)
-        subtract_scaled(param, grad, group["lr"])
+    def initial_state(self, param: Tensor, group: Group) -> dict[str, Any]:
+        # With dampening the first gradient counts in full, so that the buffer can only be made from it.
+        if group["momentum"] == 0 or group["dampening"] != 0:
+            return {}
+        return {"momentum_buffer": F.zeros_like(param).detach()}
 
-    def with_momentum(self, grad: Tensor, state: dict[str, Any], group: Group) -> Tensor:
-        momentum, buffer = group["momentum"], state.get("momentum_buffer")
-        if buffer is None:
-            buffer = state["momentum_buffer"] = grad.detach().clone()
-        else:
-            buffer.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
-        return grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
+    def update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
+        lr, decay, climb = number(group["lr"]), number(group["weight_decay"]), group["maximize"]
+        if group["momentum"] == 0:
+            run(descend, [param], [grad], lr, decay, climb)
+            return
+        weight = 1 - group["dampening"]
+        if state.get("momentum_buffer") is None:
+            state["momentum_buffer"], weight = F.zeros_like(param).detach(), 1
+        settings = (lr, decay, climb, group["momentum"], weight, group["nesterov"])
+        run(descend_with_momentum, [param, state["momentum_buffer"]], [grad], *settings)
+
+
+def descend(written: Sequence[Any], read: Sequence[Any], lr: Any, decay: Any, climb: bool) -> None:
+    p = written[0]
+    p -= full_gradient(p, read[0], decay, climb) * lr
+
+
+def descend_with_momentum(
+    written: Sequence[Any],
+    read: Sequence[Any],
+    lr: Any,
+    decay: Any,
+    climb: bool,
+    momentum: float,
+    weight: float,
+    nesterov: bool,
+) -> None:
+    p, buffer = written
+    g = full_gradient(p, read[0], decay, climb)
+    buffer *= momentum
+    buffer += g if weight == 1 else g * weight
+    p -= (g + buffer * momentum if nesterov else buffer) * lr

@@ -1,15 +1,64 @@
-"""What the update rules share."""
+"""How an update rule is run: on arrays, or on tensors while a step is being recorded.
+
+A rule is a function written in arithmetic operators alone, `a += b * 0.1`, which arrays and tensors share; `sqrt`
+and `largest` below cover the rest. On arrays it costs a few calls of the array library and no tape; on tensors each
+operator becomes a node of the recorded graph. Both are the same lines.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import functional as F
+from ..ops.executor import current, namespace_of, run_eagerly
+from ..tape import user_line
 from ..tensor import Tensor
 
 
-def subtract_scaled(param: Tensor, direction: Tensor, scale: Any) -> None:
-    """param -= scale * direction, in place. `scale`: a number, or a tensor with a single element."""
-    if isinstance(scale, Tensor):
-        param.sub_(direction * scale)
-    else:
-        param.sub_(direction, alpha=scale)
+def recording() -> bool:
+    """Whether ops are noted down, so that a step must be made of them."""
+    return current.get() is not run_eagerly
+
+
+def number(value: Any) -> Any:
+    """A setting or count that may be a tensor: its number, or in a recorded step the (float64) tensor."""
+    if not isinstance(value, Tensor):
+        return value
+    return value.double() if recording() else value.item()
+
+
+def run(rule: Callable[..., None], written: Sequence[Tensor], read: Sequence[Tensor], *numbers: Any) -> None:
+    """Call `rule(written, read, *numbers)`, which changes what is in `written` and leaves `read` alone."""
+    if recording():
+        rule(written, read, *numbers)
+        return
+    rule([t.array for t in written], [t.array for t in read], *numbers)
+    line = user_line()
+    for tensor in written:
+        tensor.shared_storage().bump(line)
+
+
+def increment(written: Sequence[Any], read: Sequence[Any]) -> None:
+    """The rule that counts a step."""
+    count = written[0]
+    count += 1
+
+
+def full_gradient(p: Any, g: Any, decay: Any, maximize: bool) -> Any:
+    """The gradient to go against: turned round to climb, plus `decay` (None or 0: nothing) times the parameter."""
+    if maximize:
+        g = -g
+    # A decay that is a tensor must not be asked for its value in a recorded step.
+    absent = decay is None or (isinstance(decay, int | float) and decay == 0)
+    return g if absent else g + p * decay
+
+
+def sqrt(x: Any) -> Any:
+    """The square root of a tensor or an array."""
+    return x.sqrt() if isinstance(x, Tensor) else namespace_of((x,)).sqrt(x)
+
+
+def largest(x: Any, y: Any) -> Any:
+    """The larger of two tensors or arrays, by element."""
+    return F.maximum(x, y) if isinstance(x, Tensor) else namespace_of((x,)).maximum(x, y)
