@@ -149,8 +149,8 @@ def slot_sizes(slots: Mapping[Value, int]) -> list[Formula]:
     """The size of each slot: the largest of its members, each rounded up to the alignment."""
     members: dict[int, list[Formula]] = {}
     for v, slot in slots.items():
-        members.setdefault(slot, []).append(aligned(expr_of(v.bytes)))
-    return [reduce(expr.maximum, largest(members[k])) for k in sorted(members)]
+        members.setdefault(slot, []).append(expr_of(v.bytes))
+    return [reduce(expr.maximum, map(aligned, largest(members[k]))) for k in sorted(members)]
 
 
 def largest(sizes: Iterable[Formula]) -> list[Formula]:

@@ -29,7 +29,7 @@ from .passes.fold_constants import fold_constants
 from .passes.lower_padding import lower_padding
 from .passes.merge_equal import merge_equal
 from .passes.separate_outputs import separate_outputs
-from .passes.sink_reshapes import sink_reshapes
+from .passes.sink_views import sink_views
 from .schedule import schedule_all
 
 
@@ -41,8 +41,8 @@ def pipeline_for(options: Options) -> list[Pass]:
         fold_batch_norm,
         decompose,
         lower_padding,
+        sink_views,
         partial(apply_rules, fast_math=options.fast_math),
-        sink_reshapes,
         fold_constants,
         drop_no_ops,
         merge_equal,

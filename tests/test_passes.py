@@ -27,7 +27,7 @@ from tapecast.compiler.passes.fuse import Fusion, fuse
 from tapecast.compiler.passes.lower_padding import lower_padding
 from tapecast.compiler.passes.merge_equal import merge_equal
 from tapecast.compiler.passes.separate_outputs import separate_outputs
-from tapecast.compiler.passes.sink_reshapes import sink_reshapes
+from tapecast.compiler.passes.sink_views import sink_views
 from tapecast.eager.ops.table import lookup
 from tapecast.tracer.build import call
 from tapecast.tracer.check import check
@@ -35,7 +35,7 @@ from tapecast.tracer.evaluate import evaluate, shape_at
 from tapecast.tracer.graph import Graph, Node
 from tapecast.tracer.parse import parse
 
-SIZES = {"n": 3}
+SIZES = {"n": 3, "b": 2, "t": 3}
 
 GRAPHS: dict[str, tuple[Callable[[Graph], Graph], str]] = {
     "drop_no_ops": (
@@ -155,19 +155,28 @@ graph f(%x: float32[n,4]) for n in 1..:
   return %1, %0, %5, %5, %x, %2, %3
 """,
     ),
-    "sink_reshapes": (
-        sink_reshapes,
+    "sink_views": (
+        sink_views,
         """
-graph f(%x: float32[n,4], %y: float32[n,4], %z: float32[4,n]) for n in 1..:
-  %0: float32[n,2,2] = reshape(%x) {shape=(n,2,2)}
-  %1: float32[n,2,2] = relu(%0)
-  %2: float32[n,2,2] = reshape(%y) {shape=(n,2,2)}
-  %3: float32[n,2,2] = add(%1, %2)
-  %4 = const float32[] 2.0
-  %5: float32[n,2,2] = mul(%3, %4)
-  %6: float32[n,2,2] = reshape(%z) {shape=(n,2,2)}
-  %7: float32[n,2,2] = add(%5, %6)
-  return %7
+graph f(%x: float32[b*t,8], %r: float32[b,t,4], %z: float32[b,t,2,2]) for b in 1.., t in 1..:
+  %w = const float32[8,4] "w"
+  %b = const float32[4] "b"
+  %0: float32[b*t,4] = matmul(%x, %w)
+  %1: float32[b,t,4] = reshape(%0) {shape=(b,t,4)}
+  %2: float32[b,t,4] = add(%1, %b)
+  %3: float32[b,t,4] = relu(%2)
+  %4: float32[b,t,4] = add(%r, %3)
+  %5: float32[b,t] = sum(%4) {axes=(2,)}
+  %6: float32[b,t,1] = reshape(%5) {shape=(b,t,1)}
+  %7: float32[b,t,4] = sub(%4, %6)
+  %8: float32[b,t,2,2] = reshape(%7) {shape=(b,t,2,2)}
+  %9: float32[b,2,t,2] = permute(%8) {dims=(0,2,1,3)}
+  %10 = const float32[] 2.0
+  %11: float32[b,2,t,2] = mul(%9, %10)
+  %12: float32[b,2,t,2] = permute(%z) {dims=(0,2,1,3)}
+  %13: float32[b,2,t,2] = relu(%12)
+  %14: float32[b,2,t,2] = add(%11, %13)
+  return %14
 """,
     ),
 }

@@ -20,7 +20,7 @@ from tapecast.compiler.passes.fuse import fuse
 from tapecast.compiler.passes.lower_padding import lower_padding
 from tapecast.compiler.passes.merge_equal import merge_equal
 from tapecast.compiler.passes.separate_outputs import separate_outputs
-from tapecast.compiler.passes.sink_reshapes import sink_reshapes
+from tapecast.compiler.passes.sink_views import sink_views
 from tapecast.compiler.strides import dense, through_view
 from tapecast.eager.ops.types import DTYPES, Aval
 from tapecast.tracer.build import call
@@ -130,7 +130,7 @@ def border(draw: Draw, nodes: list[Node]) -> Node | None:
 
 
 EXACT = [
-    drop_no_ops, fold_constants, merge_equal, drop_dead, lower_padding, sink_reshapes, apply_rules, separate_outputs
+    drop_no_ops, fold_constants, merge_equal, drop_dead, lower_padding, sink_views, apply_rules, separate_outputs
 ]  # fmt: skip
 
 

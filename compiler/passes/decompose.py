@@ -24,7 +24,9 @@ def decompose(graph: Graph, whole: Collection[str] = ()) -> Graph:
         if not left:
             return graph
         graph = drop_dead(one_level(graph, whole))
-    raise RuntimeError(f"{left[0].label}: still a composite after {DEPTH} levels; its decompose rule uses itself")
+    raise RuntimeError(
+        f"{left[0].label}: still a composite after {DEPTH} levels; its decompose rule uses itself"
+    )
 
 
 def is_composite(n: Node, whole: Collection[str]) -> bool:

@@ -81,7 +81,12 @@ def fuse(graph: Graph) -> Fusion:
     """
     graph = drop_dead(graph)
     facts = Facts.of(graph)
+    base = set(facts.stored)
     estimate(facts)
+    guessed = set(facts.stored)
+    settle(facts)
+    facts.stored = base | (facts.stored - guessed)
+    estimate(facts)  # again, now that it is known what costs its readers nothing
     anchors = settle(facts)
     aliases = {n: n.inputs[0] for n in graph.nodes if is_alias(facts, n)}
     facts.stored.update(aliases)
