@@ -15,7 +15,7 @@ from tapecast.compiler.cpu import llvm_driver, polynomials
 from tapecast.compiler.cpu.levels import LEVELS
 
 UNARY = ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "sqrt", "rsqrt")
-LANES = {"float32": (1, 4, 8, 16), "float64": (1, 2, 8)}
+LANES = {"float32": (1, 4, 8, 16), "float64": (1, 8)}
 #: Units in the last place that no result may be off by; docs/design/vector_math.md has what was measured.
 BOUND = {
     "exp": 1.2, "expm1": 1.5, "log": 1.0, "log1p": 1.5, "tanh": 1.5, "sigmoid": 2.3, "erf": 1.5,
@@ -46,8 +46,8 @@ def around(dtype, *points):
 
 BREAKS = (
     0.0, 1e-45, 1.2e-38, 5e-324, 2.3e-308, 0.25, 0.4, 0.5, 0.625, 0.9277, 1.0, 2.0, np.sqrt(0.5),
-    np.sqrt(2.0), np.sqrt(0.5) - 1, np.log(2) / 2, np.log(2), 1.5 * np.log(2), 3.95, 5.92, 9.1, 17.0, 20.0, 36.7, 40.0,
-    87.33, 88.37, 88.7, 103.9, 104.0, 708.3, 709.7, 745.1, 1e5, 2.0**20, 2.0**24, 2.0**53, 1e30,
+    np.sqrt(2.0), np.sqrt(0.5) - 1, np.log(2) / 2, np.log(2), 1.5 * np.log(2), 3.95, 5.92, 9.1, 17.0, 20.0,
+    36.7, 40.0, 87.33, 88.37, 88.7, 103.9, 104.0, 708.3, 709.7, 745.1, 1e5, 2.0**20, 2.0**24, 2.0**53, 1e30,
     np.pi / 4, np.pi / 2, np.pi, 11.0, 22.0, 355.0,
 )  # fmt: skip
 
@@ -55,7 +55,7 @@ BREAKS = (
 @functools.cache
 def arguments(op, dtype):
     rng = np.random.default_rng(7)
-    count = 12000 if dtype == "float32" else 2000
+    count = 8000 if dtype == "float32" else 2000
     x = [around(dtype, *BREAKS), bits(rng, dtype, count), 1 + rng.normal(0, 1e-3, count)]
     x += [rng.uniform(-scale, scale, count) for scale in (1, 3, 10, 100, 1000)]
     x += [rng.choice([-1, 1], count) * np.exp(rng.uniform(-40, 4, count))]
