@@ -5,15 +5,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from .tracer.dims import Dim
 from .tracer.parse import ParseError, parse
 from .tracer.program import Program, TracedModule, register_compiler
 from .tracer.record import TracerError, TracerWarning
-from .tracer.storage import ProgramError
-from .tracer.storage import load as _load_program
-from .tracer.storage import save as _save_program
+from .tracer.storage import ProgramError, load as _load_program, save as _save_program
 from .tracer.trace import trace
 
 __all__ = [
@@ -49,7 +48,7 @@ def _compile(program: Program, path: str | os.PathLike[str], **options: Any) -> 
     from .compiler.compile import compile_artifact
 
     state = {name: program.tensors[name].array for name in program.state}
-    return compile_artifact(program.graphs, path, load=runtime.load, state=state, **options)
+    return compile_artifact(program.graphs, Path(path), load=runtime.load, state=state, **options)
 
 
 # The layers do not know each other: the tracer is told here how to compile, the compiler how to run what it

@@ -746,7 +746,7 @@ def follow(base: Tensor, history: bool, traced: bool) -> None:
             continue
         if link.detached:
             if traced:
-                view.array = base.array
+                replace_value(view, base.array)
                 follow(view, False, traced)
             continue
         again = base._alias()
@@ -755,7 +755,7 @@ def follow(base: Tensor, history: bool, traced: bool) -> None:
         if history:
             view.node = again.node
         if traced:
-            view.array = again.array
+            replace_value(view, again.array)
 
 
 def climb(root: Tensor) -> None:

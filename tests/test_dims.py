@@ -6,8 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from tapecast.tracer import dims, expr
 from tapecast.tracer.dims import Dim, evaluate, expr_of, log_sizes, parse_dim, same_size, value_of

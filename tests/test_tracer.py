@@ -93,7 +93,7 @@ def test_containers_in_and_out():
     out = traced((b, a), 2.0, flags={"neg": None})
     same(out["sum"], b + a * 2)
     assert out["list"][1][1] is None and isinstance(out["list"][1], tuple)
-    with pytest.raises(TypeError, match="scale was 2.0 in the trace, which is fixed, and is 3.0 now"):
+    with pytest.raises(TypeError, match=r"scale was 2\.0 in the trace, which is fixed, and is 3\.0 now"):
         traced((a, b), 3.0, flags={"neg": None})
     with pytest.raises(TypeError, match="pair must be a tuple, it is a tensor"):
         traced(a, 2.0, flags={"neg": None})
@@ -247,7 +247,7 @@ def test_a_branch_on_a_size_is_an_error_that_names_the_line():
         return x
 
     line = f.__code__.co_firstlineno + 1
-    with pytest.raises(TracerError, match=rf"`batch > 100` is False.*|.*") as error:
+    with pytest.raises(TracerError, match=r"`batch > 100` is False.*|.*") as error:
         trace(f, (rand(3, 2),), dynamic=BATCH)
     assert f"test_tracer.py:{line}" in str(error.value) and "`batch > 100`" in str(error.value)
 
@@ -278,7 +278,7 @@ def test_a_loop_over_a_size_is_an_error():
             total = total + x[k]
         return total
 
-    with pytest.raises(TracerError, match="test_tracer.py:.*is not the one for"):
+    with pytest.raises(TracerError, match=r"test_tracer.py:.*is not the one for"):
         trace(f, (rand(4, 2),), dynamic=BATCH)
 
 
@@ -298,7 +298,7 @@ def test_what_pinned_a_size_is_named(f, what):
 
 def test_a_size_pinned_by_a_constant_is_an_error():
     w = rand(4)
-    with pytest.raises(TracerError, match="works for batch=.* and fails for batch="):
+    with pytest.raises(TracerError, match=r"works for batch=.* and fails for batch="):
         trace(lambda x: x + w, (rand(4),), dynamic=BATCH)
     with pytest.raises((TracerError, RuntimeError)):
         trace(lambda x: x + w, (rand(1),), dynamic=BATCH)
@@ -316,7 +316,7 @@ def test_wrong_dynamic_arguments():
 
 
 def test_returning_a_size_is_an_error():
-    with pytest.raises(TracerError, match="output.1 is the size batch"):
+    with pytest.raises(TracerError, match=r"output\.1 is the size batch"):
         trace(lambda x: (x, x.shape[0]), (rand(3, 2),), dynamic=BATCH)
 
 
@@ -416,6 +416,62 @@ def test_buffer_writes_are_state():
     same(traced(x), x)
     same(traced(x), x * 2)
     assert model.count.item() == 2
+
+
+class Memory(nn.Module):
+    """Binds its buffer to a new tensor at each call."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("h", tc.zeros(3))
+
+    def forward(self, x):
+        self.h = self.h * 0.5 + x
+        self.calls = getattr(self, "calls", 0) + 1
+        return self.h + 1
+
+
+def test_a_buffer_bound_to_a_new_tensor_is_state():
+    model, twin = Memory().eval(), Memory().eval()
+    traced = trace(model, (rand(3),))
+    assert [traced.graph.inputs[i].name for i, _ in traced.graph.state] == ["h"]
+    assert isinstance(model.h.array, np.ndarray) and not hasattr(model, "calls")
+    for _ in range(3):
+        x = rand(3)
+        same(traced(x), twin(x))
+    same(model.h, twin.h)
+
+
+def test_a_tensor_kept_in_a_plain_attribute_is_refused():
+    class Keeps(nn.Module):
+        def forward(self, x):
+            self.last = x * 2
+            return self.last + 1
+
+    with pytest.warns(TracerWarning, match=r"Keeps\.last is set to a value of the recording"):
+        trace(Keeps().eval(), (rand(3),))
+    model = Keeps().eval()
+    model.last = tc.zeros(3)
+    with pytest.raises(TracerError, match="make it a buffer"):
+        trace(model, (rand(3),))
+
+
+def test_a_view_of_a_parameter_that_outlives_the_trace_is_left_alone():
+    class Shifts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("table", tc.zeros(2, 2))
+            self.views = [self.table[0]]
+
+        def forward(self, x):
+            self.table.add_(x)
+            return self.views[0] + 1
+
+    model = Shifts().eval()
+    traced = trace(model, (rand(2, 2),))
+    assert isinstance(model.views[0].array, np.ndarray)
+    x = rand(2, 2)
+    same(traced(x), x[0] + 1)
 
 
 def test_batch_norm_in_both_modes():

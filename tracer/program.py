@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..eager import tape
+from ..eager.functional import inplace
 from ..eager.random import default_generator
 from ..eager.tensor import Tensor
 from .dims import resolve
@@ -140,7 +141,7 @@ class TracedModule:
         if name == GENERATOR:
             default_generator.state = value.detach()
         else:
-            self.program.tensors[name].copy_(value)
+            inplace.copy_(self.program.tensors[name], value)
 
     # ---- looking ---------------------------------------------------------------------------------------
 
@@ -184,7 +185,7 @@ class TracedModule:
             for name, tensor in self.program.tensors.items():
                 if name not in state_dict:
                     raise KeyError(f"load_state_dict: {name} is missing")
-                tensor.copy_(state_dict[name])
+                inplace.copy_(tensor, state_dict[name])
 
     def train(self, mode: bool = True) -> TracedModule:
         """Choose the entry points recorded in train mode. RuntimeError where there are none."""

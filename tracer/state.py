@@ -1,6 +1,4 @@
-"""The tensors a program may read and change besides its inputs: parameters, buffers, optimizer state, by
-name.
-"""
+"""What a program may read and change besides its inputs: parameters, buffers, optimizer state, random keys."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..eager.nn.module import Module
+from ..eager.nn.registry import STORES
 from ..eager.optim.optimizer import Optimizer
 from ..eager.random import Generator, default_generator
 from ..eager.tensor import Tensor
@@ -24,18 +23,23 @@ LONE = "state.0"
 #: The name of the random generator's key, an input and output of programs that draw random numbers.
 GENERATOR = "random.state"
 
+#: The attributes of one module, by name.
+Attributes = dict[str, Any]
+
 #: The state of one optimizer: parameter to name to value.
 Kept = dict[Any, dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class State:
-    """What a program can read and change: `tensors` by name, one name each, and the optimizers, whose dicts
-    of state can gain tensors in a
-    run.
+    """What a program can read and change.
+
+    `tensors` have one name each. A run may also bind attributes of the `modules` to new tensors, add tensors to
+    the state of the `optimizers`, and advance the `generator`.
     """
 
     tensors: dict[str, Tensor]
+    modules: tuple[Module, ...] = ()
     optimizers: tuple[Optimizer, ...] = ()
     generator: Generator = default_generator
 
@@ -60,7 +64,8 @@ def named_state(things: Iterable[Any], taken: Iterable[str] = ()) -> State:
             if id(tensor) not in known:
                 name = unused(re.sub(r"[^\w.\-]", "_", wanted), {*found, *taken})
                 found[name], known[id(tensor)] = tensor, name
-    return State(found, tuple(optimizers_in(things)))
+    modules = dict.fromkeys(m for root in modules_in(things) for m in root.modules())
+    return State(found, tuple(modules), tuple(optimizers_in(things)))
 
 
 def _tensors_of(thing: Any, known: Mapping[int, str]) -> Iterator[tuple[str, Tensor]]:
@@ -176,20 +181,45 @@ def reachable(function: Callable[..., Any]) -> list[Any]:
     return out
 
 
-@contextmanager
-def restored(state: State, copy: bool = False) -> Iterator[None]:
-    """Afterwards every tensor holds what it held before, gradients included.
+def rebound(state: State, before: list[Attributes]) -> dict[int, Tensor]:
+    """Buffers whose attribute was bound to another tensor since `before`: id of the old tensor to the new one."""
+    return {
+        id(old): new
+        for module, attributes in zip(state.modules, before, strict=True)
+        for name, old in attributes["_buffers"].items()
+        if old is not None and (new := module._buffers.get(name)) is not None and new is not old
+    }
 
-    `copy`: also its contents are put back, for a run that writes into memory; a recording never does.
+
+def attributes_of(state: State) -> list[Attributes]:
+    """Copies of the modules' attributes: what `restored` puts back."""
+    return [{k: dict(v) if k in STORES else v for k, v in vars(m).items()} for m in state.modules]
+
+
+@contextmanager
+def restored(state: State, copy: bool = False) -> Iterator[list[Attributes]]:
+    """Afterwards tensors, attributes of modules, optimizers and the generator are what they were before.
+
+    `copy`: also the contents of tensors are put back, for a run that writes into memory; a recording never does.
+    Yields the modules' attributes as they are before.
     """
-    tensors, dicts, key = state.tensors.values(), kept(state), state.generator.state
-    before = [(t, (t.array, t.grad, t.node), np.array(t.array) if copy else None) for t in tensors]
+    attributes, dicts, key = attributes_of(state), kept(state), state.generator.state
+    tensors = [
+        (t, (t.array, t.grad, t.node), copied(t.array) if copy else None) for t in state.tensors.values()
+    ]
     try:
-        yield
+        yield attributes
     finally:
-        for tensor, (array, grad, node), contents in before:
+        for tensor, (array, grad, node), contents in tensors:
             if contents is not None:
                 array[...] = contents
             tensor.array, tensor.grad, tensor.node = array, grad, node
+        for module, before in zip(state.modules, attributes, strict=True):
+            vars(module).clear()
+            vars(module).update({k: dict(v) if k in STORES else v for k, v in before.items()})
         put_back(state, dicts)
         state.generator.state = key
+
+
+def copied(array: Any) -> Any:
+    return array.copy()

@@ -14,8 +14,7 @@ from safetensors import TensorSpec, serialize
 
 from .. import __version__
 from ..eager.nn.parameter import Parameter
-from ..eager.serialization import dense
-from ..eager.serialization import read as read_safetensors
+from ..eager.serialization import dense, read as read_safetensors
 from ..eager.tensor import Tensor
 from ..serialized_models.container import ELF_MAGIC, ZIP_MAGIC, digest_of, has_end, open_container
 from ..serialized_models.format import (

@@ -25,10 +25,21 @@ from .examples import Sizes, other_sizes, recording_sizes
 from .graph import Graph, Node
 from .inputs import Dynamic, Inputs, check_examples, inputs_of
 from .program import Method, Program, TracedModule
-from .record import Recorder, TracerError, TracerWarning, Write, with_state
+from .record import Recorder, Traced, TracerError, TracerWarning, Write, with_state
 from .replay import replay
 from .source import error_line
-from .state import GENERATOR, State, added, kept, modules_in, named_state, put_back, reachable, restored
+from .state import (
+    GENERATOR,
+    State,
+    added,
+    kept,
+    modules_in,
+    named_state,
+    put_back,
+    reachable,
+    rebound,
+    restored,
+)
 from .tree import Structure, flatten, is_tensor, unflatten
 
 #: How many sizes at which a branch of the user's goes the other way are recorded as well.
@@ -209,16 +220,20 @@ def _recorded(entry: Entry, state: State, allow_freeze: bool) -> Recording:
 def _record(entry: Entry, sizes: Sizes, arrays: Sequence[Any], state: State, allow_freeze: bool) -> Recording:
     before = state.arrays
     recorder = Recorder({id(array): name for name, array in before.items()}, allow_freeze)
-    with restored(state), log_sizes() as log:
+    with restored(state) as attributes, log_sizes() as log:
         before[GENERATOR] = recorder.traced(before[GENERATOR])
         state.generator.state = Tensor(before[GENERATOR])
         inputs, out = _run(recorder, entry, sizes, arrays)
         leaves: list[tuple[str, Any]] = []
         structure = flatten(out, "output", leaves, _is_output)
-        written = {name: array for name, array in state.arrays.items() if array is not before[name]}
+        _check_attributes(state, attributes)
+        bound = rebound(state, attributes)
+        after = {name: bound.get(id(t), t).array for name, t in state.tensors.items()}
+        after[GENERATOR] = state.generator.state.array
+        written = {name: array for name, array in after.items() if array is not before[name]}
         outputs = [recorder.node_of(_output_value(name, leaf)) for name, leaf in leaves]
         outputs += [recorder.node_of(value) for value in written.values()]
-        del out, leaves
+        del out, leaves, bound
         _check_writes(recorder.undo(), state)
     return Recording(recorder.graph(inputs, outputs, entry.name), structure, tuple(written), log, sizes)
 
@@ -232,10 +247,25 @@ def _run(recorder: Recorder, entry: Entry, sizes: Sizes, arrays: Sequence[Any]) 
     return [t.node for t in traced], out
 
 
+def _check_attributes(state: State, before: Sequence[Mapping[str, Any]]) -> None:
+    """What a module keeps in a plain attribute is lost: an error where it was a tensor before, else a warning."""
+    for module, attributes in zip(state.modules, before, strict=True):
+        for name, value in vars(module).items():
+            if not (is_tensor(value) and isinstance(value.array, Traced)):
+                continue
+            message = (
+                f"{type(module).__name__}.{name} is set to a value of the recording, which a program does not keep: "
+                "make it a buffer (register_buffer), or return the value"
+            )
+            if is_tensor(attributes.get(name)):
+                raise TracerError(message)
+            warnings.warn(message, TracerWarning, stacklevel=2)
+
+
 def _check_writes(writes: Sequence[Write], state: State) -> None:
     """TracerError for a tensor that outlives the run, was written in it, and is no declared state."""
     known = {id(t) for t in state.tensors.values()}
-    suspects = [w for w in writes if id(w.tensor()) not in known]
+    suspects = [w for w in writes if not {id(t) for t in _with_bases(w.tensor())} & known]
     if suspects:
         gc.collect()  # tensors of the run that only a cycle keeps alive
     for write in suspects:
@@ -246,6 +276,13 @@ def _check_writes(writes: Sequence[Write], state: State) -> None:
                 "place, which a program cannot do: pass it in `state`, register it as a buffer of the "
                 "module, or return the new value"
             )
+
+
+def _with_bases(tensor: Tensor | None) -> Iterator[Tensor]:
+    """A tensor and those it is a view of."""
+    while tensor is not None:
+        yield tensor
+        tensor = None if tensor.view is None else tensor.view.base
 
 
 def _like(value: Any, example: Tensor) -> Tensor:

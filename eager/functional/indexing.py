@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ops.table import TABLE
+from ..ops.types import size_max, size_min
 from ..tape import apply, apply_view, labelled, write
 from ..tensor import Tensor
 from .base import axis, cast_to, constant, number
@@ -72,7 +73,7 @@ class Plan:
         if step <= 0:
             raise ValueError("step must be greater than zero")
         start, stop = clip(part.start, 0, size), clip(part.stop, size, size)
-        stop = start if stop < start else stop
+        stop = size_max(start, stop)
         self.bounds(start, stop, step)
         self.shape.append(stop - start if step == 1 else -((start - stop) // step))
 
@@ -136,10 +137,7 @@ def clip(bound: Any, default: int, size: int) -> int:
     if bound is None:
         return default
     bound = bound if isinstance(bound, int) else operator.index(bound)
-    if bound < 0:
-        bound = bound + size
-        return bound if bound > 0 else 0
-    return bound if bound < size else size
+    return size_max(bound + size, 0) if bound < 0 else size_min(bound, size)
 
 
 def as_index(part: Any) -> Any:

@@ -601,7 +601,7 @@ def batch_norm(
     if running_mean is not None and running_var is not None:
         with no_grad():
             running_mean.mul_(1 - momentum).add_(batch_mean.detach(), alpha=momentum)
-            unbiased = batch_var.detach() * (count / (count - 1))
+            unbiased = batch_var.detach() * count / (count - 1)  # tensor by size: a recorded size stays free
             running_var.mul_(1 - momentum).add_(unbiased, alpha=momentum)
     return normalized(input, batch_mean, batch_var, weight, bias, eps)
 

@@ -7,11 +7,19 @@ from typing import Any
 from .table import define
 from .types import DTYPES, Aval, Shape
 
+
+def _full_element(s: Any, index: tuple[Any, ...], *, shape: Shape, value: Any, dtype: str) -> Any:
+    """A number, or a symbolic size (an int subclass), which is known when the program runs."""
+    if isinstance(value, int) and type(value) not in (int, bool):
+        return s.cast(s.index(value), dtype)
+    return s.const(value, dtype)
+
+
 define(
     "full",
     lambda *, shape, value, dtype: Aval(shape, DTYPES[dtype]),
     lambda xp, *, shape, value, dtype: xp.full(shape, value, DTYPES[dtype]),
-    element=lambda s, index, *, shape, value, dtype: s.const(value, dtype),
+    element=_full_element,
     kind="create",
     arity=(0, 0),
 )

@@ -66,6 +66,24 @@ def aval_of(array: Any) -> Aval:
     return Aval(tuple(array.shape), array.dtype)
 
 
+def size_min(a: int, b: int) -> int:
+    """The smaller size. A symbolic one (an int subclass with `at_most`) keeps its formula."""
+    if type(a) is int and type(b) is int:
+        return min(a, b)
+    symbolic, other = (b, a) if type(a) is int else (a, b)
+    found: int = symbolic.at_most(other)  # type: ignore[attr-defined]
+    return found
+
+
+def size_max(a: int, b: int) -> int:
+    """The larger size. A symbolic one (an int subclass with `at_least`) keeps its formula."""
+    if type(a) is int and type(b) is int:
+        return max(a, b)
+    symbolic, other = (b, a) if type(a) is int else (a, b)
+    found: int = symbolic.at_least(other)  # type: ignore[attr-defined]
+    return found
+
+
 def broadcast_shapes(op: str, *avals: Aval) -> Shape:
     """The common shape under numpy's rules, keeping symbolic sizes. RuntimeError names `op` and all shapes."""
     ndim = max(len(a.shape) for a in avals)

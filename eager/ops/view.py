@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from .table import define
-from .types import Aval, Shape
+from .types import Aval, Shape, size_max, size_min
 
 # ---- expand -------------------------------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ define(
 
 
 def _diagonal_size(shape: Shape, offset: int, dim1: int, dim2: int) -> int:
-    return max(0, min(shape[dim1] + min(offset, 0), shape[dim2] - max(offset, 0)))
+    return size_max(size_min(shape[dim1] + min(offset, 0), shape[dim2] - max(offset, 0)), 0)
 
 
 def _diagonal_infer(x: Aval, *, offset: int, dim1: int, dim2: int) -> Aval:
