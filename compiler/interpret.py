@@ -45,6 +45,11 @@ def _int_division(f: Function) -> Function:
     return divide
 
 
+def _round(x: Any) -> Any:
+    """Half to even. Integers stay as they are, where rint would take them through float64."""
+    return x if isinstance(x, np.integer) else np.rint(x)
+
+
 def _shift(f: Function) -> Function:
     """Shifts see the bits: a right shift brings in zeros whatever the sign."""
 
@@ -69,7 +74,7 @@ SCALAR_FUNCTIONS: dict[str, Function] = {
     "floor": np.floor,
     "ceil": np.ceil,
     "trunc": np.trunc,
-    "round": np.rint,
+    "round": _round,
     "sqrt": np.sqrt,
     "rsqrt": lambda x: (1 / np.sqrt(x)).astype(x.dtype),
     "exp": np.exp,

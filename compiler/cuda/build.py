@@ -4,6 +4,7 @@ to start each kernel. What an artifact for CUDA is written from."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from ..loops import Kernel
 from ..schedule.gpu import schedule_gpu
@@ -31,7 +32,8 @@ def cuda_modules(kernels: Mapping[str, Kernel], archs: Sequence[str] = ARCHITECT
     NvrtcError where NVRTC is missing or does not know the architecture.
     """
     text = source(kernels.values())
-    return {arch: compile_cuda(text, arch) for arch in archs}
+    with ThreadPoolExecutor(max_workers=len(archs)) as pool:
+        return dict(zip(archs, pool.map(lambda arch: compile_cuda(text, arch), archs), strict=True))
 
 
 def launches(kernels: Mapping[str, Kernel]) -> dict[str, Launch]:

@@ -116,6 +116,8 @@ Form = Callable[..., str]
 
 
 def _float_form(op: str, dtype: str) -> Form | None:
+    if op in ("shl", "shr"):
+        return None
     if op in _ARITHMETIC:
         return _infix(_ARITHMETIC[op])
     if op in _SAME or op in _NAMED:
