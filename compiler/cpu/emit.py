@@ -15,12 +15,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
 from typing import NamedTuple
 
 from .. import loops
-from ..affine import coefficient, nonnegative, offset
 from ..loops import (
     Accumulate,
     Alloc,
@@ -39,19 +40,19 @@ from ..loops import (
     Stmt,
     Store,
     const,
-    depends_on,
-    substitute,
 )
-from .builder import Function, Value, literal, vector_literal
+from ..lower.scalars import identity
+from .builder import Function, Value, literal, literal_value
+from .indexing import LANE, Indexer, Linear, Terms, number
 from .levels import Level
 from .scalars import LlvmScalars
 
 
 class Storage(NamedTuple):
-    """Where a buffer or register is: its address, shape, dtype, and lanes an element (registers in a vector loop)."""
+    """Where a buffer or register is: address, strides, dtype, and lanes an element (for registers in a vector loop)."""
 
     pointer: str
-    shape: tuple[Expr, ...]
+    strides: tuple[Linear, ...]
     dtype: str
     lanes: int
     register: bool
@@ -90,7 +91,7 @@ def _parallel(main: Emitter, loop: For, kernel: Kernel, variant: Variant, count:
     params = [*main.f.params, (loop.var, "i64")]
     part = Function(stem + variant.suffix, params, attributes=variant.level.attributes + " noinline")
     inner = Emitter(part, kernel, variant)
-    inner.vars[loop.var] = Value(f"%{loop.var}", loops.INDEX)
+    inner.at.vars[loop.var] = inner.at.term(Value(f"%{loop.var}", loops.INDEX), True)
     inner.body(loop.body)
     task = _task(part, variant)
     f = main.f
@@ -134,15 +135,24 @@ class Emitter:
 
     def __init__(self, f: Function, kernel: Kernel, variant: Variant) -> None:
         self.f, self.s = f, LlvmScalars(f, variant.level)
-        self.memory = {
-            b.name: Storage(f"%{safe(b.name)}", b.shape, b.dtype, 1, False) for b in kernel.buffers
-        }
+        self.at = Indexer(f, self.s, self.compute)
+        self.memory: dict[str, Storage] = {}
+        for b in kernel.buffers:
+            self.memory[b.name] = Storage(f"%{safe(b.name)}", self.strides(b.shape), b.dtype, 1, False)
         self.written = {s.buffer for s in loops.statements(kernel.body) if isinstance(s, (Store, Accumulate))}
-        self.vars: dict[str, Value] = {}
-        self.lane_var: str | None = None
-        self.lanes = 1
+        self.in_vector = False
         self.mask: Value | None = None
-        self.known: list[dict[object, Value | str]] = [{}]
+
+    @property
+    def lanes(self) -> int:
+        return self.at.lanes
+
+    def strides(self, shape: tuple[Expr, ...]) -> tuple[Linear, ...]:
+        """Elements from one index to the next along each axis of a dense row-major shape."""
+        out = [number(1)]
+        for n in reversed(shape[1:]):
+            out.append(self.at.product(self.at.linear(n), out[-1]))
+        return tuple(reversed(out)) if shape else ()
 
     # ---- statements ----
 
@@ -166,201 +176,179 @@ class Emitter:
                 raise TypeError(f"the CPU emitter has no form for {loops.debug(s)}")
 
     def for_serial(self, s: For) -> None:
-        if s.extent == const(1):
-            return self.body(substitute(s.body, s.var, const(0)))
+        extent = self.at.linear(s.extent)
+        if extent == number(1):
+            self.at.vars[s.var] = number(0)
+            return self.body(s.body)
 
         def turn(i: Value) -> None:
-            with self.scope():
-                self.vars[s.var] = i
+            with self.at.scope():
+                self.at.vars[s.var] = self.at.term(i, True)
                 self.body(s.body)
 
-        self.f.loop(literal(0, "int64"), self.scalar(s.extent), 1, turn)
+        return self.f.loop(literal(0, "int64"), self.same_in_lanes(self.at.value(extent)), 1, turn)
 
     def for_unroll(self, s: For) -> None:
         if not isinstance(s.extent, Const):
             raise TypeError(f"an unrolled loop needs a constant extent: {loops.debug(s)}")
         for i in range(int(s.extent.value)):
-            self.body(substitute(s.body, s.var, const(i)))
+            self.at.vars[s.var] = number(i)
+            self.body(s.body)
 
     def for_vector(self, s: For) -> None:
-        if self.lane_var is not None or not isinstance(s.extent, Const):
+        if self.in_vector or not isinstance(s.extent, Const):
             raise TypeError(f"vector loops have a constant extent and do not nest: {loops.debug(s)}")
-        self.lane_var, self.lanes = s.var, int(s.extent.value)
-        with self.scope():
-            self.vars[s.var] = vector_literal(range(self.lanes), "int64")
+        self.in_vector, self.at.lanes = True, int(s.extent.value)
+        with self.at.scope():
+            self.at.vars[s.var] = Linear(((LANE, 1),), 0)
             self.body(s.body)
-        self.lane_var, self.lanes = None, 1
+        self.in_vector, self.at.lanes = False, 1
 
     for_block = for_grid = for_serial
 
     def alloc(self, s: Alloc) -> None:
-        count = 1
-        for n in s.shape:
-            count *= n
         outer = self.memory.get(s.buffer)
-        pointer = self.f.alloca(s.dtype, self.lanes, count)
-        self.memory[s.buffer] = Storage(pointer, tuple(map(const, s.shape)), s.dtype, self.lanes, True)
+        pointer = self.f.alloca(s.dtype, self.lanes, prod(s.shape))
+        strides = self.strides(tuple(map(const, s.shape)))
+        self.memory[s.buffer] = Storage(pointer, strides, s.dtype, self.lanes, True)
         self.body(s.body)
         if outer is not None:
             self.memory[s.buffer] = outer
 
     def branch(self, cond: Value, body: Body) -> None:
         """`If`: a mask where the condition has a value a lane, a branch where it has one."""
+        if cond.is_literal and literal_value(cond) is not None:
+            return self.body(body) if literal_value(cond) else None
         if cond.lanes == 1:
-            if cond.is_literal:
-                return self.body(body) if cond.name == "true" else None
 
             def inside() -> None:
-                with self.scope():
+                with self.at.scope():
                     self.body(body)
 
             return self.f.when(cond, inside)
         with self.masked(cond):
             self.body(body)
+        return None
 
     def accumulate(self, s: Accumulate) -> None:
         at = self.memory[s.buffer]
-        if self.lane_var is not None and at.lanes == 1 and not self.varies(s.index):
-            return self.sum_lanes(s)
-        old = self.read(s.buffer, s.index)
+        where = self.place(at, s.index)
+        if self.in_vector and at.lanes == 1 and self.at.is_same_in_lanes(where):
+            return self.sum_lanes(at, where, s.op, self.expr(s.value))
+        old = self.read(at, where)
         match s.value:
-            case Scalar("mul", (x, y), dtype) if s.op == "add" and dtype in ("float32", "float64"):
+            case Scalar("mul", (x, y), "float32" | "float64") if s.op == "add":
                 new = self.s.fma(self.expr(x), self.expr(y), old)
             case _:
                 new = getattr(self.s, s.op)(old, self.expr(s.value))
-        self.write(s.buffer, s.index, new)
+        return self.write_at(at, where, new)
 
-    def sum_lanes(self, s: Accumulate) -> None:
+    def sum_lanes(self, at: Storage, where: Linear, op: str, value: Value) -> None:
         """All lanes into one place; lanes that are masked out count as nothing."""
-        value = self.f.broadcast(self.expr(s.value), self.lanes)
+        value = self.f.broadcast(value, self.lanes)
         if self.mask is not None:
-            from ..lower.scalars import identity
-
-            nothing = literal(identity(s.op, value.dtype), value.dtype, self.lanes)
+            nothing = literal(identity(op, value.dtype), value.dtype, self.lanes)
             value = self.s.select(self.mask, value, nothing)
-        total = self.s.reduce(s.op, value)
-        with self.unmasked():
-            old = self.read(s.buffer, s.index)
-            self.write(s.buffer, s.index, getattr(self.s, s.op)(old, total))
+        pointer = self.address(at, where)
+        total = getattr(self.s, op)(self.f.load(pointer, at.dtype), self.s.reduce(op, value))
+        self.f.store(total, pointer)
 
     # ---- memory ----
 
-    def varies(self, index: tuple[Expr, ...]) -> bool:
-        return self.lane_var is not None and any(depends_on(i, {self.lane_var}) for i in index)
+    def place(self, at: Storage, index: tuple[Expr, ...]) -> Linear:
+        """The element an index names."""
+        out = number(0)
+        for i, step in zip(index, at.strides, strict=True):
+            out = out.plus(self.at.product(self.at.linear(i), step))
+        return out
 
-    def address(self, at: Storage, where: Expr) -> str:
-        """The address of element `where` (the same in all lanes), a constant part added last so that the rest is
-        shared by neighbours."""
-        match where:
-            case Scalar("add", (base, Const(n))):
-                return self.f.gep(self.address(at, base), literal(int(n) * at.lanes, "int64"), at.dtype)
-            case Const(n):
-                return self.f.gep(at.pointer, literal(int(n) * at.lanes, "int64"), at.dtype)
-        key = (at.pointer, where)
-        known = self.recall(key)
-        if isinstance(known, str):
-            return known
-        i = self.scalar(where)
-        if at.lanes > 1:
-            i = self.s.mul(i, literal(at.lanes, "int64"))
-        self.known[-1][key] = pointer = self.f.gep(at.pointer, i, at.dtype)
-        return pointer
+    def address(self, at: Storage, where: Linear) -> str:
+        """The address of an element (lane 0's); its constant part is added last, so that neighbours share the rest."""
+        base = self.base(at, where.without_lane().terms)
+        return self.f.gep(base, literal(where.const * at.lanes, "int64"), at.dtype)
 
-    def read(self, buffer: str, index: tuple[Expr, ...]) -> Value:
-        at = self.memory[buffer]
-        where = offset(index, at.shape)
+    def base(self, at: Storage, terms: Terms) -> str:
+        if not terms:
+            return at.pointer
+        key = (at.pointer, terms)
+        known = self.at.recall(key)
+        if not isinstance(known, str):
+            offset = self.at.value(Linear(terms, 0).times(at.lanes))
+            self.at.known[-1][key] = known = self.f.gep(at.pointer, offset, at.dtype)
+        return known
+
+    def read(self, at: Storage, where: Linear) -> Value:
+        """Its lanes: a register's vector, one element for all, neighbours, or gathered from anywhere."""
         if at.register and at.lanes == self.lanes:
             return self.f.load(self.address(at, where), at.dtype, self.lanes)
-        step = self.lane_step(where)
-        if step == 0:
+        if self.at.is_same_in_lanes(where):
             return self.read_one(at, where)
-        if step == 1:
-            return self.f.load(self.address(at, self.first(where)), at.dtype, self.lanes, mask=self.mask)
-        return self.f.gather(at.pointer, self.f.broadcast(self.expr(where), self.lanes), at.dtype, self.mask)
+        if self.at.is_strided(where) and where.lane == 1:
+            return self.f.load(self.address(at, where), at.dtype, self.lanes, mask=self.mask)
+        return self.f.gather(at.pointer, self.at.value(where), at.dtype, self.mask)
 
-    def read_one(self, at: Storage, where: Expr) -> Value:
+    def read_one(self, at: Storage, where: Linear) -> Value:
         """One element for all lanes; under a mask it is touched only if some lane wants it."""
-        if self.mask is None or at.register:
-            return self.f.load(self.address(at, where), at.dtype)
-        wanted = self.s.reduce("logical_or", self.mask)
-        pointer = self.address(at, where)
-        return self.f.load(pointer, at.dtype, mask=wanted)
+        wanted = None if self.mask is None or at.register else self.s.any(self.mask)
+        return self.f.load(self.address(at, where), at.dtype, mask=wanted)
 
     def write(self, buffer: str, index: tuple[Expr, ...], value: Value) -> None:
         at = self.memory[buffer]
-        where = offset(index, at.shape)
+        self.write_at(at, self.place(at, index), value)
+
+    def write_at(self, at: Storage, where: Linear, value: Value) -> None:
+        value = self.f.broadcast(value, self.lanes)
         if at.register and at.lanes == self.lanes:
             pointer = self.address(at, where)
-            value = self.f.broadcast(value, self.lanes)
             if self.mask is not None:
                 value = self.s.select(self.mask, value, self.f.load(pointer, at.dtype, self.lanes))
             return self.f.store(value, pointer)
-        step = self.lane_step(where)
-        if step == 0 and self.lanes == 1:
-            return self.f.store(value, self.address(at, where))
-        if step == 1:
-            value = self.f.broadcast(value, self.lanes)
-            return self.f.store(value, self.address(at, self.first(where)), mask=self.mask)
-        offsets = self.f.broadcast(self.expr(where), self.lanes)
-        self.f.scatter(value, at.pointer, offsets, self.mask)
-
-    def lane_step(self, where: Expr) -> int | None:
-        """Elements between neighbouring lanes: 0, 1, or None for anything that needs a gather."""
-        if self.lane_var is None:
-            return 0
-        if self.lane_valued(where):
-            return None
-        step = coefficient(where, self.lane_var)
-        return int(step.value) if isinstance(step, Const) and step.value in (0, 1) else None
-
-    def lane_valued(self, e: Expr) -> bool:
-        """Does an index itself read memory, so that it may differ from lane to lane however it looks?"""
-        return isinstance(e, Load) or any(map(self.lane_valued, loops.children(e)))
-
-    def first(self, where: Expr) -> Expr:
-        """`where` in lane 0."""
-        return loops.map_expr(where, lambda e: const(0) if e == Index(self.lane_var or "") else e)
+        if self.lanes == 1 or (self.at.is_strided(where) and where.lane == 1):
+            return self.f.store(value, self.address(at, where), mask=self.mask)
+        return self.f.scatter(
+            value, at.pointer, self.f.broadcast(self.at.value(where), self.lanes), self.mask
+        )
 
     # ---- expressions ----
 
     def scalar(self, e: Expr) -> Value:
-        """An expression that must be the same in all lanes: an extent, an address."""
-        value = self.expr(e)
+        """An int64 expression that must be the same in all lanes: an extent, an offset."""
+        return self.same_in_lanes(self.at.value(self.at.linear(e)))
+
+    def same_in_lanes(self, value: Value) -> Value:
         if value.lanes != 1:
-            raise TypeError(f"{loops.expr_text(e)} differs from lane to lane, where one value is needed")
+            raise TypeError("a loop's extent differs from lane to lane, where one value is needed")
         return value
 
     def expr(self, e: Expr) -> Value:
         match e:
             case Const(value, dtype):
                 return literal(value, dtype)
-            case Index(var):
-                return self.vars[var]
-            case Size(name):
-                return Value(f"%{name}", loops.INDEX)
             case Load(b, index):
-                return self.read(b, index) if self.memory[b].register else self.remembered(e)
-            case Scalar(_, _, dtype) if dtype == loops.INDEX and pure(e):
-                return self.remembered(e)
+                return self.load(self.memory[b], b, index)
+            case Index() | Size():
+                return self.at.value(self.at.linear(e))
+            case Scalar(_, _, "int64"):
+                return self.at.value(self.at.linear(e))
         return self.compute(e)
 
-    def remembered(self, e: Expr) -> Value:
-        """Index arithmetic and loads of what the kernel only reads are computed once per block."""
-        if isinstance(e, Load) and e.buffer in self.written:
-            return self.compute(e)
-        key = (e, self.mask)
-        known = self.recall(key)
-        if isinstance(known, Value):
-            return known
-        self.known[-1][key] = value = self.compute(e)
-        return value
+    def load(self, at: Storage, buffer: str, index: tuple[Expr, ...]) -> Value:
+        """What the kernel only reads is read once per block."""
+        where = self.place(at, index)
+        if at.register or buffer in self.written:
+            return self.read(at, where)
+        key = (at.pointer, where, self.mask)
+        known = self.at.recall(key)
+        if not isinstance(known, Value):
+            self.at.known[-1][key] = known = self.read(at, where)
+        return known
 
     def compute(self, e: Expr) -> Value:
         match e:
-            case Load(b, index):
-                return self.read(b, index)
-            case Scalar("floordiv" | "mod" as op, (x, y), "int64") if nonnegative(x) and nonnegative(y):
-                return getattr(self.s, op)(self.expr(x), self.expr(y), nonneg=True)
+            case Load() | Const():
+                return self.expr(e)
+            case Scalar(op, (x, y), "bool") if op in COMPARE and x.dtype == y.dtype == "int64":
+                return self.compare(op, self.at.linear(x), self.at.linear(y))
             case Scalar(op, args):
                 return getattr(self.s, op)(*map(self.expr, args))
             case Cast(value, dtype):
@@ -369,10 +357,18 @@ class Emitter:
                 return self.choose(e)
         raise TypeError(f"not a loop expression: {e!r}")
 
+    def compare(self, op: str, x: Linear, y: Linear) -> Value:
+        """A comparison of integers; one of numbers is decided here."""
+        difference = x.plus(y.times(-1))
+        if not difference.terms:
+            return literal(COMPARE[op](difference.const, 0), "bool")
+        value: Value = getattr(self.s, op)(self.at.value(x), self.at.value(y))
+        return value
+
     def choose(self, e: Select) -> Value:
         """Only the chosen side may touch memory: a branch for one condition, masks for one a lane."""
         cond = self.expr(e.cond)
-        if not reads_memory(e.then, self) and not reads_memory(e.other, self):
+        if not self.touches_memory(e.then) and not self.touches_memory(e.other):
             return self.s.select(cond, self.expr(e.then), self.expr(e.other))
         if cond.lanes == 1:
             return self.f.choose(cond, lambda: self.side(e.then), lambda: self.side(e.other))
@@ -383,25 +379,13 @@ class Emitter:
         return self.s.select(cond, then, other)
 
     def side(self, e: Expr) -> Value:
-        with self.scope():
+        with self.at.scope():
             return self.f.broadcast(self.expr(e), self.lanes)
 
-    # ---- scopes ----
-
-    def recall(self, key: object) -> Value | str | None:
-        for known in reversed(self.known):
-            if key in known:
-                return known[key]
-        return None
-
-    @contextmanager
-    def scope(self) -> Iterator[None]:
-        """What is computed in a block is known there and in the blocks inside it, nowhere else."""
-        self.known.append({})
-        try:
-            yield
-        finally:
-            self.known.pop()
+    def touches_memory(self, e: Expr) -> bool:
+        if isinstance(e, Load) and not self.memory[e.buffer].register:
+            return True
+        return any(map(self.touches_memory, loops.children(e)))
 
     @contextmanager
     def masked(self, cond: Value) -> Iterator[None]:
@@ -412,23 +396,7 @@ class Emitter:
         finally:
             self.mask = before
 
-    @contextmanager
-    def unmasked(self) -> Iterator[None]:
-        before, self.mask = self.mask, None
-        lanes, self.lanes = self.lanes, 1
-        var, self.lane_var = self.lane_var, None
-        try:
-            yield
-        finally:
-            self.mask, self.lanes, self.lane_var = before, lanes, var
 
-
-def pure(e: Expr) -> bool:
-    """Index arithmetic that reads no memory."""
-    return not isinstance(e, Load) and all(map(pure, loops.children(e)))
-
-
-def reads_memory(e: Expr, emitter: Emitter) -> bool:
-    if isinstance(e, Load) and not emitter.memory[e.buffer].register:
-        return True
-    return any(reads_memory(c, emitter) for c in loops.children(e))
+COMPARE = {
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
+}  # fmt: skip
