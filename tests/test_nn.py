@@ -700,6 +700,12 @@ def test_wrong_settings_are_refused(make, error, message):
         make()
 
 
+def test_softmax_without_an_axis_warns():
+    with pytest.warns(UserWarning, match="Implicit dimension choice for softmax has been deprecated"):
+        y = nn.Softmax()(tc.zeros(2, 4))
+    assert array(y).tolist() == [[0.25] * 4] * 2
+
+
 def test_dropout_scales_what_it_keeps():
     tc.manual_seed(0)
     m, x = nn.Dropout(0.25), tc.ones(100, 100)

@@ -9,6 +9,7 @@ import pytest
 import tapecast as tc
 from tapecast import nn, optim
 from tapecast.eager.ops.executor import run_eagerly, use
+from tapecast.eager.optim import updates
 from tapecast.optim import lr_scheduler
 
 SHAPES = ((3, 2), (4,), ())
@@ -112,6 +113,19 @@ def test_a_step_made_of_recorded_ops_equals_one_on_arrays(name):
         train(tc, o, q)
     assert_equal(p, q)
     assert len(seen) > STEPS
+
+
+@pytest.mark.parametrize("name", ["sgd, nesterov", "adam, amsgrad"])
+@pytest.mark.parametrize("turned", [False, True], ids=["dense", "transposed"])
+def test_large_parameters_are_moved_whole(torch, monkeypatch, name, turned):
+    monkeypatch.setattr(updates, "PIECE", 7)
+    values = np.random.default_rng(0).standard_normal((3, 5))
+    ours, theirs = tc.tensor(values), torch.tensor(values)
+    p, q = ((t.T if turned else t).requires_grad_() for t in (ours, theirs))
+    train(tc, MAKERS[name](optim, [p]), [p])
+    train(torch, MAKERS[name](torch.optim, [q]), [q])
+    assert_equal([p], [q])
+    assert not turned or not p.is_contiguous()
 
 
 def test_state_can_be_made_before_the_first_step():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from .. import functional as F
 from ..tensor import Tensor
 from .module import Module
@@ -135,7 +137,18 @@ class Softmax(Module):
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.softmax(input, self.dim)
+        return F.softmax(input, self.axis(input))
+
+    def axis(self, input: Tensor) -> int:
+        """`dim`, or without one PyTorch's choice, with a warning."""
+        if self.dim is not None:
+            return self.dim
+        warnings.warn(
+            "Implicit dimension choice for softmax has been deprecated. Change the call to include dim=X as an "
+            "argument.",
+            stacklevel=4,
+        )
+        return 0 if input.ndim in (0, 1, 3) else 1
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
@@ -145,4 +158,4 @@ class LogSoftmax(Softmax):
     """The logarithm of softmax along axis `dim`, without overflow."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.log_softmax(input, self.dim)
+        return F.log_softmax(input, self.axis(input))

@@ -77,9 +77,8 @@ class MultiheadAttention(Module):
             raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
         batched = query.ndim == 3
         q, k, v = (self.batch_first_of(x, batched) for x in (query, key, value))
-        heads = [self.split_heads(x) for x in self.project(q, k, v)]
         mask = self.mask(attn_mask, key_padding_mask, q, batched)
-        out, weights = self.attend(*heads, mask)
+        out, weights = self.attend(*map(self.split_heads, self.project(q, k, v)), mask=mask)
         out = self.out_proj(out.transpose(1, 2).reshape(q.shape))
         if batched and not self.batch_first:
             out = out.transpose(0, 1)
@@ -118,7 +117,7 @@ class MultiheadAttention(Module):
             total = padding if total is None else total + padding
         return total
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         scores = q * self.head_dim**-0.5 @ k.transpose(-2, -1)
         weights = F.softmax(scores if mask is None else scores + mask, -1)
         weights = F.dropout(weights, self.dropout, self.training)

@@ -86,9 +86,9 @@ class Sequential(Listing):
     def __init__(self, *args: Any) -> None:
         super().__init__()
         if len(args) == 1 and isinstance(args[0], Mapping):
-            named = args[0].items()
+            named = list(args[0].items())
         else:
-            named = ((str(i), module) for i, module in enumerate(args))
+            named = [(str(i), module) for i, module in enumerate(args)]
         for name, module in named:
             self.add_module(name, module)
 

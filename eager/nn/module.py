@@ -138,10 +138,6 @@ class Module(StateDict, Hooks):
         """All parameters and buffers on a GPU."""
         return self._apply(lambda t: t.cuda(device))
 
-    def share_memory(self) -> Self:
-        """Put all parameters and buffers into memory that other processes can map."""
-        return self._apply(lambda t: t.share_memory_())
-
     # ---- text ---------------------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:

@@ -7,13 +7,19 @@ operator becomes a node of the recorded graph. Both are the same lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from .. import functional as F
 from ..ops.executor import current, namespace_of, run_eagerly
 from ..tape import user_line
 from ..tensor import Tensor
+
+# Elements. Adam works on some eight arrays at once, 1 MB in float32: within the second-level cache of today's servers,
+# where steps of large parameters take 2/3 of the time that whole arrays take.
+PIECE = 32768
 
 
 def recording() -> bool:
@@ -29,14 +35,33 @@ def number(value: Any) -> Any:
 
 
 def run(rule: Callable[..., None], written: Sequence[Tensor], read: Sequence[Tensor], *numbers: Any) -> None:
-    """Call `rule(written, read, *numbers)`, which changes what is in `written` and leaves `read` alone."""
+    """Call `rule(written, read, *numbers)`, which changes what is in `written` and leaves `read` alone.
+
+    The rule must work element by element: large arrays are given to it piece by piece.
+    """
     if recording():
         rule(written, read, *numbers)
         return
-    rule([t.array for t in written], [t.array for t in read], *numbers)
+    for new, old in pieces([t.array for t in written], [t.array for t in read]):
+        rule(new, old, *numbers)
     line = user_line()
     for tensor in written:
         tensor.shared_storage().bump(line)
+
+
+def pieces(written: list[Any], read: list[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
+    """The arrays in pieces of a size that stays in cache, temporaries included; whole if small or not dense."""
+    arrays = [*written, *read]
+    size = arrays[0].size
+    if size <= PIECE or not all(
+        type(a) is np.ndarray and a.size == size and a.flags.c_contiguous for a in arrays
+    ):
+        yield written, read
+        return
+    flat = [a.reshape(-1) for a in arrays]
+    for start in range(0, size, PIECE):
+        cut = [a[start : start + PIECE] for a in flat]
+        yield cut[: len(written)], cut[len(written) :]
 
 
 def increment(written: Sequence[Any], read: Sequence[Any]) -> None:
