@@ -16,6 +16,7 @@ from ..eager.ops.table import Op, lookup
 from ..eager.ops.types import Aval, aval_of
 from ..eager.tape import no_grad
 from ..eager.tensor import Tensor
+from .dims import no_floats
 from .graph import ITEM, Node
 
 
@@ -98,7 +99,7 @@ def express(
     several.
     """
     builder = Builder(line, scope)
-    with executor.use(builder), no_grad():
+    with executor.use(builder), no_grad(), no_floats():
         out = rule(functional, *(tensor_of(Symbol(n)) for n in nodes), **attrs)
     if isinstance(out, (tuple, list)):
         return tuple(builder.node_of(t.array) for t in out)

@@ -82,6 +82,19 @@ def log_sizes() -> Iterator[SizeLog]:
         _log.reset(token)
 
 
+_floats_known: ContextVar[bool] = ContextVar("sizes may become floats", default=True)
+
+
+@contextmanager
+def no_floats() -> Iterator[None]:
+    """Within the block a size that would become a float raises TypeError: it has no number yet."""
+    token = _floats_known.set(False)
+    try:
+        yield
+    finally:
+        _floats_known.reset(token)
+
+
 COMPARE: dict[str, Callable[[int, int], bool]] = {
     name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
 }
@@ -207,6 +220,10 @@ class Dim(int):
 
     def pinned(self, what: str) -> int:
         """The value as a plain number, noted as a pin of the active recording."""
+        if what != "int()" and not _floats_known.get():
+            raise TypeError(
+                f"{what} needs the number behind the size {self}, which only a run of the program has"
+            )
         log = _log.get()
         if log is not None:
             log.pins.append(Pin(what, self.expr, user_line()))

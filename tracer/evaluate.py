@@ -22,11 +22,12 @@ def evaluate(
     sizes = {**(sizes or {}), **sizes_of(graph, arrays)}
     values: dict[Node, Any] = dict(zip(graph.inputs, arrays, strict=True))
     last = last_uses(graph)
-    for n in graph.nodes:
-        if n not in values:
-            values[n] = _value(n, [values[i] for i in n.inputs], xp, sizes)
-        for dead in last.get(n, ()):
-            del values[dead]
+    with np.errstate(all="ignore"):  # infinities and nans are values
+        for n in graph.nodes:
+            if n not in values:
+                values[n] = _value(n, [values[i] for i in n.inputs], xp, sizes)
+            for dead in last.get(n, ()):
+                del values[dead]
     return [values[o] for o in graph.outputs]
 
 

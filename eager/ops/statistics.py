@@ -12,7 +12,7 @@ from .arrays import wide
 from .random import uniform_run
 from .reduce import keep, without
 from .table import composite
-from .types import Aval, Shape, broadcast_shapes, same_dtype
+from .types import Aval, Shape, broadcast_shapes, same_dtype, size_max
 
 Axes = tuple[int, ...]
 
@@ -55,7 +55,7 @@ def _var(F: Any, x: Any, *, axes: Axes, correction: float) -> Any:
 def _divisor(shape: Shape, axes: Axes, correction: float) -> float:
     """n - correction, never below zero: a variance of too few elements is nan or inf, not negative."""
     count = _count(shape, axes) - correction
-    return count if count > 0 else 0.0
+    return size_max(count, 0) if isinstance(count, int) else max(count, 0.0)
 
 
 def _var_vjp(F: Any, g: Any, out: Any, x: Any, *, axes: Axes, correction: float) -> Any:
@@ -150,7 +150,9 @@ def _layer_norm_infer(x: Aval, *affine: Aval, ndim: int, eps: float) -> Aval:
     same_dtype("layer_norm", x, *affine)
     if ndim > x.ndim or any(a.shape != shape for a in affine):
         given = " and ".join(map(str, affine))
-        raise RuntimeError(f"layer_norm: expected weight and bias of shape {list(map(int, shape))} for {x}, got {given}")
+        raise RuntimeError(
+            f"layer_norm: expected weight and bias of shape {list(map(int, shape))} for {x}, got {given}"
+        )
     return x
 
 
@@ -193,9 +195,7 @@ def _layer_norm_vjp(F: Any, g: Any, out: Any, x: Any, *affine: Any, ndim: int, e
     return (gx, g * hat, g)[: 1 + len(affine)]
 
 
-composite(
-    "layer_norm", _layer_norm_infer, _layer_norm_run, _layer_norm, vjp=_layer_norm_vjp, arity=(1, 3)
-)
+composite("layer_norm", _layer_norm_infer, _layer_norm_run, _layer_norm, vjp=_layer_norm_vjp, arity=(1, 3))
 
 
 def _batch_norm_infer(x: Aval, mean: Aval, var: Aval, *affine: Aval, eps: float) -> Aval:
@@ -203,7 +203,9 @@ def _batch_norm_infer(x: Aval, mean: Aval, var: Aval, *affine: Aval, eps: float)
     same_dtype("batch_norm", x, mean, var, *affine)
     if x.ndim < 2 or any(a.shape != (x.shape[1],) for a in (mean, var, *affine)):
         given = " and ".join(map(str, (mean, var, *affine)))
-        raise RuntimeError(f"batch_norm: running statistics, weight and bias have one element per channel of {x}, got {given}")
+        raise RuntimeError(
+            f"batch_norm: running statistics, weight and bias have one element per channel of {x}, got {given}"
+        )
     return x
 
 
@@ -244,9 +246,7 @@ def _batch_norm_vjp(
     return (gx, gmean, gvar, sum_gh, sum_g)[: 3 + len(affine)]
 
 
-composite(
-    "batch_norm", _batch_norm_infer, _batch_norm_run, _batch_norm, vjp=_batch_norm_vjp, arity=(3, 5)
-)
+composite("batch_norm", _batch_norm_infer, _batch_norm_run, _batch_norm, vjp=_batch_norm_vjp, arity=(3, 5))
 
 # ---- attention ------------------------------------------------------------------------------------------------------
 
