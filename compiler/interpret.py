@@ -24,6 +24,7 @@ from .loops import (
     If,
     Index,
     Kernel,
+    Let,
     Load,
     Scalar,
     Select,
@@ -157,6 +158,9 @@ class _Run:
             case If(cond, body):
                 if self.expr(cond):
                     yield from self.body(body)
+            case Let(var, value, body):
+                self.vars[var] = int(self.expr(value))
+                yield from self.body(body)
             case Sync():
                 yield
 

@@ -4,7 +4,7 @@
     expr   = Const(value, dtype) | Index(var) | Size(name) | Load(buffer, index*, dtype)
            | Scalar(op, expr*, dtype) | Select(cond, expr, expr, dtype) | Cast(expr, dtype)
     stmt   = For(var, extent, kind, stmt*) | Store(buffer, index*, expr) | Accumulate(buffer, index*, op, expr)
-           | Alloc(buffer, shape, dtype, scope, stmt*) | If(cond, stmt*) | Sync
+           | Alloc(buffer, shape, dtype, scope, stmt*) | If(cond, stmt*) | Let(var, expr, stmt*) | Sync
     kind   = serial | parallel | vector | unroll | grid | block
     scope  = global | shared | register
     role   = in | out | temp | weight
@@ -148,11 +148,20 @@ class If(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Let(Node):
+    """An index computed once for the statements in it, where it is read as `Index(var)`."""
+
+    var: str
+    value: Expr
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Sync(Node):
     pass
 
 
-Stmt = For | Store | Accumulate | Alloc | If | Sync
+Stmt = For | Store | Accumulate | Alloc | If | Let | Sync
 Body = tuple[Stmt, ...]
 
 
@@ -353,6 +362,8 @@ def map_stmt(s: Stmt, f: Callable[[Expr], Expr]) -> Stmt:
             return Alloc(b, shape, dtype, scope, map_body(body, f))
         case If(cond, body):
             return If(e(cond), map_body(body, f))
+        case Let(var, value, body):
+            return Let(var, e(value), map_body(body, f))
     return s
 
 
@@ -369,7 +380,7 @@ def statements(body: Body) -> Iterator[Stmt]:
     """Every statement, outer before inner."""
     for s in body:
         yield s
-        if isinstance(s, (For, If, Alloc)):
+        if isinstance(s, (For, If, Alloc, Let)):
             yield from statements(s.body)
 
 
@@ -397,6 +408,8 @@ def stmt_exprs(s: Stmt) -> tuple[Expr, ...]:
             return (*index, value)
         case If(cond):
             return (cond,)
+        case Let(_, value):
+            return (value,)
     return ()
 
 
@@ -480,6 +493,9 @@ def stmt_lines(s: Stmt, pad: str) -> Iterator[str]:
         case If(cond, body):
             yield f"{pad}if {_strip(expr_text(cond))}:"
             yield from body_lines(body, pad + "  ")
+        case Let(var, value, body):
+            yield f"{pad}{var} = {_strip(expr_text(value))}"
+            yield from body_lines(body, pad)
         case Sync():
             yield f"{pad}sync"
 

@@ -33,6 +33,7 @@ from ..loops import (
     If,
     Index,
     Kernel,
+    Let,
     Load,
     Scalar,
     Select,
@@ -172,6 +173,9 @@ class Emitter:
                 self.alloc(s)
             case If(cond, body):
                 self.branch(self.expr(cond), body)
+            case Let(var, value, body):
+                self.at.vars[var] = self.at.linear(value)
+                self.body(body)
             case _:
                 raise TypeError(f"the CPU emitter has no form for {loops.debug(s)}")
 

@@ -31,6 +31,7 @@ from ..loops import (
     If,
     Index,
     Kernel,
+    Let,
     Load,
     Scalar,
     Select,
@@ -153,6 +154,9 @@ class _Writer:
                 yield from self.alloc(s, pad)
             case If(cond, body):
                 yield from self.braces(f"if ({self.index(cond)})", body, pad)
+            case Let(var, value, body):
+                yield f"{pad}const long long {var} = {self.expr(value)};"
+                yield from self.body(body, pad)
             case Sync():
                 yield f"{pad}__syncthreads();"
 

@@ -17,6 +17,7 @@ from ..loops import (
     For,
     If,
     Index,
+    Let,
     Load,
     Stmt,
     Store,
@@ -168,7 +169,7 @@ def interleave(loop: For, ways: int) -> Body:
 
 
 def flatten(nest: Sequence[For], var: str) -> tuple[Expr, Callable[[Body], Body]]:
-    """Several loops as one over `var`: the product of their extents, and the change of variables for a body."""
+    """Several loops as one over `var`: the product of their extents, and what puts their variables around a body."""
     extent: Expr = const(1)
     for loop in nest:
         extent = mul(extent, loop.extent)
@@ -177,11 +178,18 @@ def flatten(nest: Sequence[For], var: str) -> tuple[Expr, Callable[[Body], Body]
         rest: Expr = Index(var)
         for depth, loop in reversed(list(enumerate(nest))):
             value = rest if depth == 0 else mod(rest, loop.extent)
-            body = substitute(body, loop.var, value)
+            body = let(loop.var, value, body)
             rest = floordiv(rest, loop.extent)
         return body
 
     return extent, change
+
+
+def let(var: str, value: Expr, body: Body) -> Body:
+    """`body` with `var` computed once in front of it; what is as short as a name is put in its place."""
+    if isinstance(value, (Const, Index)):
+        return substitute(body, var, value)
+    return (Let(var, value, body),)
 
 
 def parallel(extent: Expr, var: str, parts: Expr, body: Body) -> Body:
@@ -190,5 +198,6 @@ def parallel(extent: Expr, var: str, parts: Expr, body: Body) -> Body:
         return (For(var, extent, "serial", body),)
     lo = floordiv(mul(Index("part"), extent), parts)
     hi = floordiv(mul(add(Index("part"), const(1)), extent), parts)
-    inner = substitute(body, var, add(Index(f"{var}p"), lo))
-    return (For("part", parts, "parallel", (For(f"{var}p", sub(hi, lo), "serial", inner),)),)
+    turn = let(var, add(Index("turn"), Index("first")), body)
+    part = let("first", lo, (For("turn", sub(hi, Index("first")), "serial", turn),))
+    return (For("part", parts, "parallel", part),)
