@@ -128,6 +128,30 @@ def test_large_parameters_are_moved_whole(torch, monkeypatch, name, turned):
     assert not turned or not p.is_contiguous()
 
 
+@pytest.mark.parametrize("name", ["sgd, momentum", "adamw"])
+def test_a_traced_training_step_equals_eager_ones(name):
+    def make():
+        tc.manual_seed(0)
+        m = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+        return m, MAKERS[name](optim, list(m.parameters()))
+
+    def step_of(m, o):
+        def step(x, y):
+            o.zero_grad()
+            loss = nn.functional.cross_entropy(m(x), y)
+            loss.backward()
+            o.step()
+            return loss
+
+        return step
+
+    batches = [(tc.randn(5, 3), tc.tensor([0, 1, 1, 0, 1])) for _ in range(4)]
+    (m, o), (n, p) = make(), make()
+    traced, eager = tc.jit.trace(step_of(m, o), batches[0], state=[m, o]), step_of(n, p)
+    for batch in batches:
+        assert traced(*batch).item() == pytest.approx(eager(*batch).item(), rel=1e-5)
+
+
 def test_state_can_be_made_before_the_first_step():
     p, q = parameters(tc), parameters(tc)
     for make in (MAKERS["adam, amsgrad"], MAKERS["sgd, momentum"]):

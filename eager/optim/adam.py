@@ -60,7 +60,7 @@ class Adam(Optimizer):
     def initial_state(self, param: Tensor, group: Group) -> dict[str, Any]:
         # The count is a tensor so that a recorded step carries it on.
         means = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else [])]
-        return {"step": F.tensor(0.0), **{name: F.zeros_like(param).detach() for name in means}}
+        return {"step": F.tensor(0.0), **{name: F.zeros_like(param) for name in means}}
 
     def update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         run(increment, [state["step"]], [])

@@ -57,7 +57,7 @@ class SGD(Optimizer):
         # With dampening the first gradient counts in full, so that the buffer can only be made from it.
         if group["momentum"] == 0 or group["dampening"] != 0:
             return {}
-        return {"momentum_buffer": F.zeros_like(param).detach()}
+        return {"momentum_buffer": F.zeros_like(param)}
 
     def update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         lr, decay, climb = number(group["lr"]), number(group["weight_decay"]), group["maximize"]
@@ -66,7 +66,7 @@ class SGD(Optimizer):
             return
         weight = 1 - group["dampening"]
         if state.get("momentum_buffer") is None:
-            state["momentum_buffer"], weight = F.zeros_like(param).detach(), 1
+            state["momentum_buffer"], weight = F.zeros_like(param), 1
         settings = (lr, decay, climb, group["momentum"], weight, group["nesterov"])
         run(descend_with_momentum, [param, state["momentum_buffer"]], [grad], *settings)
 
