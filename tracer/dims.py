@@ -132,6 +132,10 @@ class Dim(int):
         """The same formula with the values it has at these sizes."""
         return _symbolic(self.expr, expr.evaluate(self.expr, sizes), self.ranges)
 
+    def same(self, other: int) -> bool:
+        """Whether the formulas are equal. Unlike `==` this is no guard: it holds for all sizes or is False."""
+        return bool(self.expr == expr_of(other))
+
     def at_most(self, other: int) -> int:
         """`min(self, other)`, kept symbolic (the builtin would have to choose one of the two)."""
         return self._extreme("min", other)
@@ -141,10 +145,11 @@ class Dim(int):
         return self._extreme("max", other)
 
     def _extreme(self, op: str, other: int) -> int:
-        low, high = expr.bounds(expr.sub(self.expr, expr_of(other)), {**self.ranges, **ranges_of(other)})
-        if (low is not None and low >= 0) or (high is not None and high <= 0):
-            return self if (low is not None and low >= 0) == (op == "max") else other
-        return _binary(op, self, other)
+        ranges = merge_ranges((self, other))
+        e = expr.extreme(op, self.expr, expr_of(other), ranges)
+        if isinstance(e, int):
+            return e
+        return _symbolic(e, expr.APPLY[op](value_of(self), value_of(other)), ranges)
 
     # Arithmetic. A float on the other side needs the number, which is then fixed.
 

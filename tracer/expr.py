@@ -58,18 +58,34 @@ def mod(a: Expr, b: Expr) -> Expr:
 
 
 def maximum(a: Expr, b: Expr) -> Expr:
-    return _extreme("max", a, b)
+    return extreme("max", a, b, {})
 
 
 def minimum(a: Expr, b: Expr) -> Expr:
-    return _extreme("min", a, b)
+    return extreme("min", a, b, {})
 
 
-def _extreme(op: str, a: Expr, b: Expr) -> Expr:
-    difference = sub(a, b)
-    if isinstance(difference, int):
-        return a if (difference >= 0) == (op == "max") else b
-    return (op, *sorted((a, b), key=text))
+def extreme(op: str, a: Expr, b: Expr, ranges: Mapping[str, Range]) -> Expr:
+    """`max` or `min` of two, without what is never the largest (smallest) of all within the ranges."""
+    kept: list[Expr] = []
+    for e in sorted({*_operands(op, a), *_operands(op, b)}, key=text):
+        if not any(_beats(op, other, e, ranges) for other in kept):
+            kept = [*(other for other in kept if not _beats(op, e, other, ranges)), e]
+    out = kept[0]
+    for e in kept[1:]:
+        out = (op, out, e)
+    return out
+
+
+def _operands(op: str, e: Expr) -> list[Expr]:
+    nested = not isinstance(e, int) and e[0] == op
+    return [*_operands(op, e[1]), *_operands(op, e[2])] if nested else [e]
+
+
+def _beats(op: str, a: Expr, b: Expr, ranges: Mapping[str, Range]) -> bool:
+    """Whether `a` is never smaller (for min: larger) than `b`."""
+    low, high = bounds(sub(a, b), ranges)
+    return (low is not None and low >= 0) if op == "max" else (high is not None and high <= 0)
 
 
 #: The function behind each operator of an `Expr`.
@@ -125,11 +141,17 @@ def _tree(p: Poly) -> Expr:
     if not set(p) - {()}:
         return p.get((), 0)
     p = _with_mods(_with_halves(p))
-    terms = [_term(m, c) for m, c in _ordered(p)]
-    out = terms[0]
-    for term in terms[1:]:
-        out = ("add", out, term)
+    terms = sorted(_ordered(p), key=_place)
+    out = _term(*terms[0])
+    for monomial, c in terms[1:]:
+        out = ("add", out, _term(monomial, c))
     return out
+
+
+def _place(term: tuple[Monomial, int]) -> int:
+    """Terms that are added before those that are subtracted, a negative constant at the end."""
+    monomial, c = term
+    return (0 if c > 0 else 2) + (not monomial)
 
 
 def _term(monomial: Monomial, c: int) -> Expr:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ops.table import TABLE
-from ..ops.types import size_max, size_min
+from ..ops.types import size_max, size_min, size_same
 from ..tape import apply, apply_view, labelled, write
 from ..tensor import Tensor
 from .base import axis, cast_to, constant, number
@@ -19,7 +19,7 @@ from .shaping import RESHAPE, SLICE, expand, permute, reshape, unsqueeze
 INDEX, INDEX_PUT = TABLE["index"], TABLE["index_put"]
 GATHER, SCATTER, SCATTER_ADD = TABLE["gather"], TABLE["scatter"], TABLE["scatter_add"]
 
-# ---- reading an index -------------------------------------------------------------------------------------------------
+# ---- reading an index --------------------------------------------------------------------------------------
 
 
 class Plan:
@@ -106,10 +106,15 @@ class Plan:
     def basic(self, x: Tensor) -> Tensor:
         """The view of x that slices, integers and new axes give."""
         shape = x.array.shape
-        whole = all(a == 0 and k == 1 and b == n for a, b, k, n in zip(self.starts, self.stops, self.steps, shape, strict=True))
+        whole = all(
+            a == 0 and k == 1 and size_same(b, n)
+            for a, b, k, n in zip(self.starts, self.stops, self.steps, shape, strict=True)
+        )
         if not whole:
-            x = apply_view(SLICE, x, starts=tuple(self.starts), stops=tuple(self.stops), steps=tuple(self.steps))
-        if len(self.shape) != x.ndim or tuple(self.shape) != tuple(x.array.shape):
+            x = apply_view(
+                SLICE, x, starts=tuple(self.starts), stops=tuple(self.stops), steps=tuple(self.steps)
+            )
+        if len(self.shape) != x.ndim or not all(map(size_same, self.shape, x.array.shape)):
             x = apply_view(RESHAPE, x, shape=tuple(self.shape))
         return x
 
@@ -145,7 +150,12 @@ def as_index(part: Any) -> Any:
     if part is None or part is Ellipsis or isinstance(part, (slice, bool, int)):
         return part
     if isinstance(part, (list, tuple, range)):
-        part = Tensor(np.array([p.item() if isinstance(p, Tensor) else p for p in part] or [], None if len(part) else np.int64))
+        part = Tensor(
+            np.array(
+                [p.item() if isinstance(p, Tensor) else p for p in part] or [],
+                None if len(part) else np.int64,
+            )
+        )
     elif isinstance(part, np.ndarray):
         part = Tensor(part)
     elif isinstance(part, np.generic):
@@ -182,7 +192,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     return apply(INDEX, moved, *(t for _, t in plan.tensors), dim=first)
 
 
-# ---- writing at an index ----------------------------------------------------------------------------------------------
+# ---- writing at an index -----------------------------------------------------------------------------------
 
 
 def setitem(x: Tensor, index: Any, value: Any) -> None:
@@ -238,7 +248,9 @@ def index_axes(x: Tensor, indices: Sequence[Tensor], dim: int) -> Tensor:
     return apply(INDEX, x, *indices, dim=dim)
 
 
-def index_put_axes(x: Tensor, value: Tensor, indices: Sequence[Tensor], dim: int, accumulate: bool = False) -> Tensor:
+def index_put_axes(
+    x: Tensor, value: Tensor, indices: Sequence[Tensor], dim: int, accumulate: bool = False
+) -> Tensor:
     """A copy of x with `value` at (or added at) positions on neighbouring axes from `dim`."""
     from .shaping import broadcast_shapes
 
@@ -255,7 +267,9 @@ def index_put_axes(x: Tensor, value: Tensor, indices: Sequence[Tensor], dim: int
     return apply(INDEX_PUT, x, value, *indices, dim=dim, accumulate=accumulate)
 
 
-def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
+def index_put(
+    input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
+) -> Tensor:
     """A copy of the tensor with `values` at (or added at) the positions x[indices]."""
     plan = Plan(input, tuple(slice(None) if i is None else i for i in indices))
     moved, order, first = plan.adjacent(plan.basic(input))
@@ -263,7 +277,7 @@ def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, a
     return new if order is None else permute(new, [order.index(d) for d in range(input.ndim)])
 
 
-# ---- along one axis -----------------------------------------------------------------------------------------------------
+# ---- along one axis ----------------------------------------------------------------------------------------
 
 
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -326,7 +340,9 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """A copy of the tensor with alpha * source added at positions of an axis."""
     d = axis("index_add", dim, input.ndim)
-    return index_put_axes(input, source if alpha == 1 else source * alpha, [int64_index("index_add", index)], d, True)
+    return index_put_axes(
+        input, source if alpha == 1 else source * alpha, [int64_index("index_add", index)], d, True
+    )
 
 
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
@@ -388,12 +404,16 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The positions of nonzero elements: a matrix of one row each, or a vector per axis."""
     array = input._read("nonzero()")
-    found = array.reshape(1).nonzero() if as_tuple and not array.shape else array.nonzero() if array.shape else ()
+    found = (
+        array.reshape(1).nonzero() if as_tuple and not array.shape else array.nonzero() if array.shape else ()
+    )
     if as_tuple:
         return tuple(Tensor(a.astype("int64")) for a in found)
     if not array.shape:
         return Tensor(np.zeros((int(bool(array)), 0), np.int64))
-    return Tensor(np.stack(found, 1).astype("int64") if isinstance(array, np.ndarray) else _stack_on_device(found))
+    return Tensor(
+        np.stack(found, 1).astype("int64") if isinstance(array, np.ndarray) else _stack_on_device(found)
+    )
 
 
 def _stack_on_device(found: Any) -> Any:

@@ -66,6 +66,15 @@ def aval_of(array: Any) -> Aval:
     return Aval(tuple(array.shape), array.dtype)
 
 
+def size_same(a: int, b: int) -> bool:
+    """Whether two sizes are equal; a symbolic one only to the same formula, whatever its value in this run."""
+    if type(a) is int and type(b) is int:
+        return a == b
+    symbolic, other = (b, a) if type(a) is int else (a, b)
+    found: bool = symbolic.same(other)  # type: ignore[attr-defined]
+    return found
+
+
 def size_min(a: int, b: int) -> int:
     """The smaller size. A symbolic one (an int subclass with `at_most`) keeps its formula."""
     if type(a) is int and type(b) is int:
