@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import functional as F
-from . import tape
+from . import functional as F, tape
 from .tape import (
     Item,
     Node,
@@ -61,7 +60,7 @@ def set_detect_anomaly(mode: bool, check_nan: bool = True) -> None:
     tape.mode.set(tape.mode.get()._replace(anomaly=mode and check_nan))
 
 
-# ---- custom functions -------------------------------------------------------------------------------------------------
+# ---- custom functions --------------------------------------------------------------------------------------
 
 
 class Context:
@@ -96,7 +95,9 @@ class FunctionNode(Node):
 
     __slots__ = ("context", "function", "outputs")
 
-    def __init__(self, function: type[Function], context: Context, inputs: tuple[Any, ...], outputs: list[Tensor]) -> None:
+    def __init__(
+        self, function: type[Function], context: Context, inputs: tuple[Any, ...], outputs: list[Tensor]
+    ) -> None:
         shapes = tuple(t.array.shape if isinstance(t, Tensor) else () for t in inputs)
         edges = tuple(t.node if isinstance(t, Tensor) else None for t in inputs)
         super().__init__(None, {}, shapes, edges, None)
@@ -109,7 +110,9 @@ class FunctionNode(Node):
 
     def gradients(self, g: Any, create: bool) -> Sequence[Any]:
         given = g if isinstance(g, tuple) else (g,)
-        full = [F.zeros(s, dtype=d) if t is None else t for t, (s, d) in zip(given, self.outputs, strict=True)]
+        full = [
+            F.zeros(s, dtype=d) if t is None else t for t, (s, d) in zip(given, self.outputs, strict=True)
+        ]
         grads = self.function.backward(self.context, *full)
         out = list(grads) if isinstance(grads, tuple) else [grads]
         if len(out) < len(self.edges) or any(g is not None for g in out[len(self.edges) :]):
@@ -146,7 +149,9 @@ class Function:
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
-def _on_tape(cls: type[Function], context: Context, args: tuple[Any, ...], outputs: list[Tensor]) -> list[Tensor]:
+def _on_tape(
+    cls: type[Function], context: Context, args: tuple[Any, ...], outputs: list[Tensor]
+) -> list[Tensor]:
     """New tensors for the outputs (an output may be an input), placed at the function's node."""
     node = FunctionNode(cls, context, args, outputs)
     placed = []
@@ -158,7 +163,7 @@ def _on_tape(cls: type[Function], context: Context, args: tuple[Any, ...], outpu
     return placed
 
 
-# ---- checks -----------------------------------------------------------------------------------------------------------
+# ---- checks ------------------------------------------------------------------------------------------------
 
 
 class GradcheckError(RuntimeError):
@@ -199,7 +204,13 @@ def _differentiable(out: Any) -> list[Tensor]:
 
 
 def _compare(
-    func: Any, args: list[Any], k: int, weights: Tensor, x: Tensor, g: Tensor | None, limits: tuple[float, float, float]
+    func: Any,
+    args: list[Any],
+    k: int,
+    weights: Tensor,
+    x: Tensor,
+    g: Tensor | None,
+    limits: tuple[float, float, float],
 ) -> None:
     eps, atol, rtol = limits
     numeric = np.zeros(tuple(x.shape))
@@ -234,7 +245,7 @@ def gradgradcheck(func: Callable[..., Any], inputs: Tensor | Sequence[Tensor], *
     return gradcheck(first_order, args, **limits)
 
 
-# ---- leaks --------------------------------------------------------------------------------------------------------------
+# ---- leaks -------------------------------------------------------------------------------------------------
 
 
 class LiveGraph:
@@ -246,7 +257,9 @@ class LiveGraph:
     def __repr__(self) -> str:
         where = f", made at {self.root.line}" if self.root.line else ""
         held = f", held by {', '.join(self.holders)}" if self.holders else ""
-        return f"<tape of {self.nodes} nodes ending in {self.root.name}, {self.nbytes} bytes saved{where}{held}>"
+        return (
+            f"<tape of {self.nodes} nodes ending in {self.root.name}, {self.nbytes} bytes saved{where}{held}>"
+        )
 
 
 def live_graphs() -> list[LiveGraph]:
@@ -284,5 +297,3 @@ def _holders(root: Any) -> list[str]:
             elif isinstance(holder, dict):
                 found += [f"{key!r}" for key, value in holder.items() if value is t]
     return sorted(set(found))
-
-

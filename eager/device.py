@@ -17,9 +17,7 @@ class device:
             type, index = type.type, type.index if index is None else index
         kind, colon, number = str(type).partition(":")
         if kind not in ("cpu", "cuda"):
-            raise RuntimeError(
-                f"Expected one of cpu, cuda device type at start of device string: {kind}"
-            )
+            raise RuntimeError(f"Expected one of cpu, cuda device type at start of device string: {kind}")
         if colon and not number.isdigit():
             raise RuntimeError(f"Invalid device string: '{type}'")
         self.type = kind
@@ -63,7 +61,9 @@ def cupy_module() -> Any:
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise RuntimeError(f"a CUDA device was asked for, but no driver answers ({error}); use device 'cpu'") from None
+        raise RuntimeError(
+            f"a CUDA device was asked for, but no driver answers ({error}); use device 'cpu'"
+        ) from None
     if not count:
         raise RuntimeError("a CUDA device was asked for, but this machine has none; use device 'cpu'")
     return cupy

@@ -73,7 +73,9 @@ def dtype_of(value: Any) -> dtype:
     try:
         return _BY_NUMPY[np.dtype(value)]
     except (KeyError, TypeError):
-        raise TypeError(f"{value!r} is not a dtype; the dtypes are {', '.join(map(repr, _OBJECTS.values()))}") from None
+        raise TypeError(
+            f"{value!r} is not a dtype; the dtypes are {', '.join(map(repr, _OBJECTS.values()))}"
+        ) from None
 
 
 def get_default_dtype() -> dtype:
@@ -115,7 +117,7 @@ class iinfo:
         self.dtype, self.bits, self.max, self.min = wanted.name, info.bits, int(info.max), int(info.min)
 
 
-# ---- promotion ----------------------------------------------------------------------------------------------------
+# ---- promotion ---------------------------------------------------------------------------------------------
 
 
 def _promote_pair(a: dtype, b: dtype) -> dtype:

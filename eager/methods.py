@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import functional as F
-from . import tape
+from . import functional as F, tape
 from .functional import inplace
 from .tensor import Tensor
 
@@ -137,7 +136,9 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """Add the gradient of this tensor (weighted by `gradient`, 1 for a scalar) to the `.grad` of its leaves."""
-    tape.backward([self], [gradient], retain_graph, create_graph, None if inputs is None else tape.as_list(inputs))
+    tape.backward(
+        [self], [gradient], retain_graph, create_graph, None if inputs is None else tape.as_list(inputs)
+    )
 
 
 def transposed(self: Tensor) -> Tensor:
@@ -148,7 +149,9 @@ def transposed(self: Tensor) -> Tensor:
 def matrix_transposed(self: Tensor) -> Tensor:
     """The last two axes swapped."""
     if self.ndim < 2:
-        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
+        raise RuntimeError(
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor."
+        )
     return F.transpose(self, -2, -1)
 
 
@@ -175,18 +178,22 @@ def install() -> None:
         "unsqueeze_ transpose_ t_"
     ).split():
         setattr(Tensor, name, getattr(inplace, name))
-    setattr(Tensor, "backward", backward)
-    setattr(Tensor, "where", where_method)
-    setattr(Tensor, "type_as", type_as)
-    setattr(Tensor, "type", type_)
-    setattr(Tensor, "equal", equal)
-    setattr(Tensor, "allclose", F.allclose)
-    setattr(Tensor, "set_", set_)
-    setattr(Tensor, "__rmatmul__", swapped(F.matmul))
-    setattr(Tensor, "__rfloordiv__", swapped(F.floor_divide))
-    setattr(Tensor, "__rmod__", swapped(F.remainder))
-    setattr(Tensor, "T", property(transposed))
-    setattr(Tensor, "mT", property(matrix_transposed))
+    for name, function in OWN.items():
+        setattr(Tensor, name, function)
 
 
+OWN: dict[str, Any] = {
+    "backward": backward,
+    "where": where_method,
+    "type_as": type_as,
+    "type": type_,
+    "equal": equal,
+    "allclose": F.allclose,
+    "set_": set_,
+    "__rmatmul__": swapped(F.matmul),
+    "__rfloordiv__": swapped(F.floor_divide),
+    "__rmod__": swapped(F.remainder),
+    "T": property(transposed),
+    "mT": property(matrix_transposed),
+}
 install()

@@ -67,7 +67,7 @@ def printoptions(**options: Any) -> Iterator[None]:
         set_printoptions(**before)
 
 
-# ---- elements ---------------------------------------------------------------------------------------------------------
+# ---- elements ----------------------------------------------------------------------------------------------
 
 
 class Formatter:
@@ -90,7 +90,9 @@ class Formatter:
         self.whole = bool((shown == np.ceil(shown)).all())
         forced = _options.sci_mode
         # The ratio is compared as a product: a quotient of extremes would overflow.
-        self.scientific = bool(high > 1000.0 * low or high > 1.0e8 or low < 1.0e-4) if forced is None else forced
+        self.scientific = (
+            bool(high > 1000.0 * low or high > 1.0e8 or low < 1.0e-4) if forced is None else forced
+        )
         self.width = max(len(self.plain(v)) for v in shown.tolist())
 
     def plain(self, value: float) -> str:
@@ -117,7 +119,7 @@ class ComplexFormatter:
         return self.real(value.real) + ("" if imag[0] in "+-" else "+") + imag
 
 
-# ---- layout -----------------------------------------------------------------------------------------------------------
+# ---- layout ------------------------------------------------------------------------------------------------
 
 
 def edges(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

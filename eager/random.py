@@ -49,7 +49,9 @@ class Generator:
     def set_state(self, state: Tensor) -> Generator:
         """Go on from a place that `get_state` gave."""
         if tuple(state.array.shape) != (2,) or state.array.dtype != np.int64:
-            raise TypeError(f"a generator's state is an int64 tensor (seed, offset), got {state.dtype} {state.shape}")
+            raise TypeError(
+                f"a generator's state is an int64 tensor (seed, offset), got {state.dtype} {state.shape}"
+            )
         self.state = Tensor(state._read("set_state()").copy())
         return self
 

@@ -27,7 +27,7 @@ from .tensor import Leaf, Storage, Tensor, View, next_sequence
 #: The module of public functions, in which gradient rules are written; `functional` enters itself here.
 F: Any = None
 
-# ---- modes --------------------------------------------------------------------------------------------------------
+# ---- modes -------------------------------------------------------------------------------------------------
 
 
 class Mode(NamedTuple):
@@ -122,7 +122,7 @@ class detect_anomaly(ModeContext):
         super().__init__(anomaly=check_nan)
 
 
-# ---- nodes --------------------------------------------------------------------------------------------------------
+# ---- nodes -------------------------------------------------------------------------------------------------
 
 
 class Shape(NamedTuple):
@@ -166,7 +166,9 @@ class Node:
     line: str
     label: str
 
-    def __init__(self, op: Any, attrs: dict[str, Any], inputs: tuple[Any, ...], edges: tuple[Any, ...], out: Any) -> None:
+    def __init__(
+        self, op: Any, attrs: dict[str, Any], inputs: tuple[Any, ...], edges: tuple[Any, ...], out: Any
+    ) -> None:
         self.op = op
         self.attrs = attrs
         self.inputs = inputs
@@ -218,7 +220,7 @@ class Item:
         return f"<{self.name}>"
 
 
-# ---- doing an op --------------------------------------------------------------------------------------------------
+# ---- doing an op -------------------------------------------------------------------------------------------
 
 _new = Tensor.__new__
 
@@ -233,7 +235,9 @@ def apply(op: Op, *inputs: Tensor, **attrs: Any) -> Any:
                 node = record(op, inputs, attrs, value)
                 break
     if type(value) is tuple:
-        return tuple(wrap(v, None if node is None else Item(node, k, len(value))) for k, v in enumerate(value))
+        return tuple(
+            wrap(v, None if node is None else Item(node, k, len(value))) for k, v in enumerate(value)
+        )
     out = _new(Tensor)
     out.array = value
     out.node = node
@@ -330,7 +334,7 @@ def _is_ours(frame: Any) -> bool:
     return bool(name == PACKAGE or name.startswith(PACKAGE + "."))
 
 
-# ---- gradients of one node ------------------------------------------------------------------------------------------
+# ---- gradients of one node ---------------------------------------------------------------------------------
 
 
 def op_gradients(node: Node, g: Any, create: bool) -> Sequence[Any]:
@@ -411,7 +415,7 @@ def fresh_copy(t: Tensor, wants_grad: bool) -> Tensor:
     return out
 
 
-# ---- the walk -------------------------------------------------------------------------------------------------------
+# ---- the walk ----------------------------------------------------------------------------------------------
 
 
 class Walk:
@@ -476,7 +480,13 @@ class Walk:
             if anomaly:
                 check_finite(node, gk)
             saved = inputs[k]
-            shape = saved if type(saved) is tuple else saved.array.shape if isinstance(saved, Tensor) else saved.shape
+            shape = (
+                saved
+                if type(saved) is tuple
+                else saved.array.shape
+                if isinstance(saved, Tensor)
+                else saved.shape
+            )
             if gk.array.shape != shape:
                 gk = F.sum_to(gk, shape)
             self.add(edge, gk)
@@ -503,7 +513,9 @@ def run_hooks(node: Any, g: Any) -> Any:
 def check_finite(node: Any, g: Tensor) -> None:
     if np.isnan(g._read_cpu("detect_anomaly")).any():
         where = node.line or "a line outside detect_anomaly()"
-        raise RuntimeError(f"Function '{node.name}' returned nan values in its backward; its forward is at {where}")
+        raise RuntimeError(
+            f"Function '{node.name}' returned nan values in its backward; its forward is at {where}"
+        )
 
 
 def backward(
@@ -637,7 +649,7 @@ def accumulate(tensor: Tensor, g: Tensor, create: bool) -> None:
             hook(tensor)
 
 
-# ---- writing in place -----------------------------------------------------------------------------------------------
+# ---- writing in place --------------------------------------------------------------------------------------
 
 
 def is_traced(value: Any) -> bool:
@@ -687,7 +699,9 @@ def check_writable(target: Tensor) -> None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     base = target._base
     if base is not None and type(base.node) is Leaf:
-        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+        raise RuntimeError(
+            "a view of a leaf Variable that requires grad is being used in an in-place operation."
+        )
 
 
 def keep_original(target: Tensor, node: Any) -> None:
@@ -756,18 +770,22 @@ def follow(base: Tensor, history: bool, traced: bool) -> None:
             view.node = again.node
         if traced:
             replace_value(view, again.array)
+            follow(view, False, True)
 
 
 def climb(root: Tensor) -> None:
-    """A detached alias got a new value: so does the tensor it is an alias of, and what hangs on that."""
+    """While recording: a tensor got a new value, so does the one it is an alias or a view of, and so on."""
     link = root.view
-    if link is not None and link.detached:
-        replace_value(link.base, root.array)
+    if link is None:
+        return
+    with ModeContext(taping=False):
+        new = root if link.detached else put_through(link.base, link.path, root)
+        replace_value(link.base, new.array)
         follow(link.base, False, True)
-        climb(link.base)
+    climb(link.base)
 
 
-# ---- hooks ----------------------------------------------------------------------------------------------------------
+# ---- hooks -------------------------------------------------------------------------------------------------
 
 
 class RemovableHandle:
@@ -822,7 +840,7 @@ def place_or(tensor: Tensor, message: str) -> Any:
     return tensor.node
 
 
-# ---- between devices --------------------------------------------------------------------------------------------------
+# ---- between devices ---------------------------------------------------------------------------------------
 
 MOVE = Op(
     "to_copy",

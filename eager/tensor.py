@@ -89,7 +89,9 @@ class View:
 
     __slots__ = ("base", "detached", "path", "silent")
 
-    def __init__(self, base: Tensor, path: tuple[Any, ...], detached: bool = False, silent: bool = False) -> None:
+    def __init__(
+        self, base: Tensor, path: tuple[Any, ...], detached: bool = False, silent: bool = False
+    ) -> None:
         self.base, self.path, self.detached, self.silent = base, path, detached, silent
 
 
@@ -252,6 +254,11 @@ class Tensor(Methods):
         return None if self.is_leaf else self.node
 
     @property
+    def retains_grad(self) -> bool:
+        """Whether a non-leaf was asked to keep its gradient."""
+        return self.grad_fn is not None and self.node.retained is not None
+
+    @property
     def _version(self) -> int:
         """How often this memory was written to."""
         return 0 if self.storage is None else self.storage.version
@@ -298,7 +305,9 @@ class Tensor(Methods):
         if force:
             return self._read_cpu("numpy()")
         if self.requires_grad:
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+            )
         if self.is_cuda:
             raise TypeError(
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
@@ -431,12 +440,25 @@ class Tensor(Methods):
         if not self.is_leaf:
             raise RuntimeError("a tensor on the tape cannot be pickled; pickle tensor.detach()")
         array = np.ascontiguousarray(self._read_cpu("pickle")).reshape(self.array.shape)
-        state = (array.tobytes(), self.dtype.name, array.shape, str(self.device), self.requires_grad, self.__dict__)
+        state = (
+            array.tobytes(),
+            self.dtype.name,
+            array.shape,
+            str(self.device),
+            self.requires_grad,
+            self.__dict__,
+        )
         return rebuild, (type(self), *state)
 
 
 def rebuild(
-    cls: type, raw: bytes, name: str, shape: tuple[int, ...], where: str, requires_grad: bool, extra: dict[str, Any]
+    cls: type,
+    raw: bytes,
+    name: str,
+    shape: tuple[int, ...],
+    where: str,
+    requires_grad: bool,
+    extra: dict[str, Any],
 ) -> Tensor:
     """The inverse of pickling."""
     out = cls.__new__(cls)

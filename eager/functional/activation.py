@@ -186,5 +186,3 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: in
         return soft
     one = scatter(logits.new_zeros(logits.array.shape), dim, argmax(soft, dim, True), 1.0)
     return one - soft.detach() + soft
-
-

@@ -58,7 +58,9 @@ def common(name: str, *values: Any, floating: bool = False) -> list[Tensor]:
     """Tensors and numbers as tensors of their promoted dtype. `floating`: integers become the default float."""
     tensors = [v for v in values if isinstance(v, Tensor)]
     if not tensors:
-        raise TypeError(f"{name}(): wants at least one Tensor, got {', '.join(type(v).__name__ for v in values)}")
+        raise TypeError(
+            f"{name}(): wants at least one Tensor, got {', '.join(type(v).__name__ for v in values)}"
+        )
     numbers = [None if isinstance(v, Tensor) else number(v) for v in values]
     for v, n in zip(values, numbers, strict=True):
         if n is None and not isinstance(v, Tensor):

@@ -18,7 +18,7 @@ from .base import cast_to, name_of, sizes
 FULL, ARANGE = TABLE["full"], TABLE["arange"]
 BITS, UNIFORM, NORMAL = TABLE["random_bits"], TABLE["uniform"], TABLE["normal"]
 
-# ---- from data ------------------------------------------------------------------------------------------------------
+# ---- from data ---------------------------------------------------------------------------------------------
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -75,10 +75,16 @@ def nested_array(data: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]
         array = np.array(plain(data), dtype)
     except ValueError as error:
         if "inhomogeneous" in str(error):
-            raise ValueError(f"expected sequences of equal length at each level of nesting ({error})") from None
+            raise ValueError(
+                f"expected sequences of equal length at each level of nesting ({error})"
+            ) from None
         raise
-    if array.dtype == object or array.dtype.kind in "USV" and dtype is None and array.dtype.name != "bfloat16":
-        raise TypeError(f"new(): invalid data type '{type(first_odd(data)).__name__}'; tensors hold numbers and bools")
+    if array.dtype == object or (
+        array.dtype.kind in "USV" and dtype is None and array.dtype.name != "bfloat16"
+    ):
+        raise TypeError(
+            f"new(): invalid data type '{type(first_odd(data)).__name__}'; tensors hold numbers and bools"
+        )
     if dtype is None and array.size == 0 and not hasattr(data, "dtype"):
         array = array.astype(get_default_dtype().numpy)
     return array
@@ -109,12 +115,14 @@ def placed(array: Any, where: Any, requires_grad: bool) -> Tensor:
     return Tensor(array if where is None else move(array, device(where)), requires_grad)
 
 
-def scalar_tensor(value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def scalar_tensor(
+    value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """A zero-dimensional tensor of a number, of the default float."""
     return tensor(value, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
-# ---- to another dtype or device ----------------------------------------------------------------------------------------
+# ---- to another dtype or device ----------------------------------------------------------------------------
 
 
 def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -164,7 +172,7 @@ def cuda(input: Tensor, device: Any = None, non_blocking: bool = False) -> Tenso
     return to(input, where)
 
 
-# ---- from sizes -------------------------------------------------------------------------------------------------------
+# ---- from sizes --------------------------------------------------------------------------------------------
 
 
 def filled(shape: Any, value: Any, dtype: Any, where: Any, requires_grad: bool) -> Tensor:
@@ -195,7 +203,9 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     return filled(sizes(size), 0, dtype, device, requires_grad)
 
 
-def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def full(
+    size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """One value throughout; its kind gives the dtype where none is named."""
     shape = sizes((size,)) if not isinstance(size, int) else (size,)
     if isinstance(fill_value, Tensor):
@@ -235,18 +245,28 @@ empty_like = zeros_like
 
 
 def full_like(
-    input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **_: Any
+    input: Tensor,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **_: Any,
 ) -> Tensor:
     """One value, in another tensor's shape, dtype and device."""
     return like(input, fill_value, dtype, device, requires_grad)
 
 
-def new_zeros(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def new_zeros(
+    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """Zeros of a shape, in this tensor's dtype and device."""
     return new_full(input, sizes(size), 0, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-def new_ones(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def new_ones(
+    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """Ones of a shape, in this tensor's dtype and device."""
     return new_full(input, sizes(size), 1, dtype=dtype, device=device, requires_grad=requires_grad)
 
@@ -255,7 +275,13 @@ new_empty = new_zeros
 
 
 def new_full(
-    input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    input: Tensor,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """One value in a shape, in this tensor's dtype and device."""
     place = input.device if device is None else device
@@ -263,13 +289,23 @@ def new_full(
     return filled(tuple(size), fill_value, wanted, None if place == CPU else place, requires_grad)
 
 
-def new_tensor(input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def new_tensor(
+    input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """A copy of data, in this tensor's dtype and device."""
-    return tensor(data, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+    return tensor(
+        data, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad
+    )
 
 
 def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    start: Any,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """start, start + step, … below end. Integers give int64, floats the default float."""
     start, end = (0, start) if end is None else (start, end)
@@ -308,7 +344,9 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **options: An
     return pow(base, linspace(start, end, steps, **options))
 
 
-def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def eye(
+    n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """Ones on the diagonal of an n by m matrix (m = n if not given), else zeros."""
     from .pointwise import cast, eq
     from .shaping import unsqueeze
@@ -317,7 +355,7 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, 
     return finished(cast(same, get_default_dtype() if dtype is None else dtype), device, requires_grad)
 
 
-# ---- random -----------------------------------------------------------------------------------------------------------
+# ---- random ------------------------------------------------------------------------------------------------
 
 
 def uniform_from(key: Tensor, shape: Any, dtype: str) -> Tensor:
@@ -326,7 +364,13 @@ def uniform_from(key: Tensor, shape: Any, dtype: str) -> Tensor:
 
 
 def drawn(
-    op: Any, shape: Any, generator: Generator | None, dtype: Any, where: Any, requires_grad: bool, per_block: int = 2
+    op: Any,
+    shape: Any,
+    generator: Generator | None,
+    dtype: Any,
+    where: Any,
+    requires_grad: bool,
+    per_block: int = 2,
 ) -> Tensor:
     """Numbers from the generator's stream, which advances by the blocks of four words they take."""
     name = (get_default_dtype() if dtype is None else dtype_of(dtype)).name
@@ -336,14 +380,22 @@ def drawn(
 
 
 def rand(
-    *size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Uniform numbers in [0, 1)."""
     return drawn(UNIFORM, sizes(size), generator, dtype, device, requires_grad)
 
 
 def randn(
-    *size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Numbers of the standard normal distribution."""
     return drawn(NORMAL, sizes(size), generator, dtype, device, requires_grad)
@@ -379,9 +431,16 @@ def random_words(size: tuple[int, ...], span: int, generator: Generator | None) 
     return (high % (1 << 31)) * (1 << 32) + low
 
 
-def randperm(n: int, *, generator: Generator | None = None, dtype: Any = "int64", device: Any = None) -> Tensor:
+def randperm(
+    n: int, *, generator: Generator | None = None, dtype: Any = "int64", device: Any = None
+) -> Tensor:
     """The numbers below n in random order."""
-    order = apply(TABLE["argsort"], drawn(BITS, (n,), generator, None, None, False, per_block=4), dim=0, descending=False)
+    order = apply(
+        TABLE["argsort"],
+        drawn(BITS, (n,), generator, None, None, False, per_block=4),
+        dim=0,
+        descending=False,
+    )
     return finished(to(order, dtype=dtype), device, False)
 
 
@@ -390,14 +449,18 @@ def rand_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_
     return drawn_like(UNIFORM, input, dtype, device, requires_grad)
 
 
-def randn_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def randn_like(
+    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """Normal numbers in another tensor's shape, dtype and device."""
     return drawn_like(NORMAL, input, dtype, device, requires_grad)
 
 
 def drawn_like(op: Any, input: Tensor, dtype: Any, where: Any, requires_grad: bool) -> Tensor:
     place = input.device if where is None else device(where)
-    return drawn(op, input.array.shape, None, dtype or input.dtype, None if place == CPU else place, requires_grad)
+    return drawn(
+        op, input.array.shape, None, dtype or input.dtype, None if place == CPU else place, requires_grad
+    )
 
 
 def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None) -> Tensor:
@@ -448,5 +511,3 @@ def multinomial(
     from .pointwise import clamp
 
     return clamp(sum(below, -1), max=count - 1)
-
-

@@ -48,7 +48,14 @@ def fitting(target: Tensor, value: Tensor) -> Tensor:
 
 def cpp_name(dtype: Any) -> str:
     """The name PyTorch's messages use: Long for int64."""
-    names = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long"}
+    names = {
+        "bool": "Bool",
+        "uint8": "Byte",
+        "int8": "Char",
+        "int16": "Short",
+        "int32": "Int",
+        "int64": "Long",
+    }
     names |= {"float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double"}
     name = dtype_of(dtype).name
     return names.get(name, name)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from math import log as _log
-from math import pi
+from math import log as _log, pi
 from typing import Any
 
 from ..tape import labelled
@@ -64,17 +63,21 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
         return l1_loss(input, target, reduction)
     x, t = same_size("smooth_l1_loss", input, target)
     size = abs(x - t)
-    return reduced(where(size < beta, size * size * (0.5 / beta), size - 0.5 * beta), reduction, "SmoothL1Loss")
+    return reduced(
+        where(size < beta, size * size * (0.5 / beta), size - 0.5 * beta), reduction, "SmoothL1Loss"
+    )
 
 
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """(x - t)² / 2 where |x - t| <= δ, else δ·(|x - t| - δ/2)."""
     x, t = same_size("huber_loss", input, target)
     size = abs(x - t)
-    return reduced(where(size <= delta, size * size * 0.5, (size - 0.5 * delta) * delta), reduction, "HuberLoss")
+    return reduced(
+        where(size <= delta, size * size * 0.5, (size - 0.5 * delta) * delta), reduction, "HuberLoss"
+    )
 
 
-# ---- classification -----------------------------------------------------------------------------------------------------
+# ---- classification ----------------------------------------------------------------------------------------
 
 
 def nll_loss(
@@ -116,7 +119,9 @@ def checked_target(name: str, x: Tensor, t: Tensor) -> Tensor:
             raise ValueError(
                 f"Expected input batch_size ({int(wanted[0])}) to match target batch_size ({int(shape[0])})."
             )
-        raise RuntimeError(f"{name}: the target of an input {x.shape} has shape {list(map(int, wanted))}, got {t.shape}")
+        raise RuntimeError(
+            f"{name}: the target of an input {x.shape} has shape {list(map(int, wanted))}, got {t.shape}"
+        )
     return int64_index(name, t)
 
 
@@ -178,7 +183,11 @@ def smoothed_cross_entropy(
 
 
 def binary_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
     """-(t·log x + (1 - t)·log(1 - x)), the logarithms kept above -100."""
@@ -192,8 +201,13 @@ def binary_cross_entropy(
 
 
 def binary_cross_entropy_with_logits(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
-    reduction: str = "mean", pos_weight: Tensor | None = None,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
 ) -> Tensor:
     """binary_cross_entropy of sigmoid(input), from the logits and without overflow."""
     if tuple(input.array.shape) != tuple(target.array.shape):
@@ -206,7 +220,11 @@ def binary_cross_entropy_with_logits(
 
 
 def kl_div(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
     """t · (log t - x), x the logarithms of probabilities; reduction "batchmean" divides the sum by the batch."""
@@ -217,8 +235,14 @@ def kl_div(
 
 
 def poisson_nll_loss(
-    input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: Any = None,
-    eps: float = 1e-8, reduce: Any = None, reduction: str = "mean",
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: Any = None,
+    eps: float = 1e-8,
+    reduce: Any = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """exp(x) - t·x for log_input, else x - t·log(x + eps); full adds Stirling's term where t > 1."""
     loss = exp(input) - target * input if log_input else input - target * log(input + eps)
@@ -238,19 +262,28 @@ def gaussian_nll_loss(
     return reduced(loss + 0.5 * _log(2 * pi) if full else loss, reduction)
 
 
-# ---- ranking and embedding ------------------------------------------------------------------------------------------------
+# ---- ranking and embedding ---------------------------------------------------------------------------------
 
 
 def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, size_average: Any = None,
-    reduce: Any = None, reduction: str = "mean",
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0.0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """max(0, -t·(x1 - x2) + margin)."""
     return reduced(clamp(neg(target) * (input1 - input2) + margin, min=0.0), reduction)
 
 
 def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, size_average: Any = None, reduce: Any = None,
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: Any = None,
+    reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
     """x where t is 1, max(0, margin - x) where it is -1."""
@@ -267,8 +300,13 @@ def soft_margin_loss(
 
 
 def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, size_average: Any = None,
-    reduce: Any = None, reduction: str = "mean",
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0.0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """1 - cos where t is 1, max(0, cos - margin) where it is -1."""
     from .network import cosine_similarity
@@ -278,8 +316,16 @@ def cosine_embedding_loss(
 
 
 def triplet_margin_loss(
-    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
-    swap: bool = False, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
     from .network import pairwise_distance
@@ -289,5 +335,3 @@ def triplet_margin_loss(
     if swap:
         far = minimum(far, pairwise_distance(positive, negative, p, eps))
     return reduced(clamp(pairwise_distance(anchor, positive, p, eps) - far + margin, min=0.0), reduction)
-
-

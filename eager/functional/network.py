@@ -12,9 +12,9 @@ from ..tape import apply, is_grad_enabled, labelled, no_grad, write
 from ..tensor import Tensor
 from .base import axis, cast_to, pair
 from .indexing import index_select, int64_index
-from .pointwise import cast, masked_fill, mul, where
+from .pointwise import masked_fill, mul, where
 from .reduction import mean, norm, sum, var
-from .shaping import cat, expand, flatten, flip, pad_axes, reshape, slice_axes, slice_axis, squeeze, unsqueeze
+from .shaping import cat, expand, flip, pad_axes, reshape, slice_axes, slice_axis, squeeze, unsqueeze
 
 LINEAR, CONV2D = TABLE["linear"], TABLE["conv2d"]
 CONV2D_INPUT, CONV2D_WEIGHT = TABLE["conv2d_input"], TABLE["conv2d_weight"]
@@ -42,7 +42,7 @@ def one(value: Any) -> int:
     return value if isinstance(value, int) else tuple(value)[0]
 
 
-# ---- linear -----------------------------------------------------------------------------------------------------------
+# ---- linear ------------------------------------------------------------------------------------------------
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -63,7 +63,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return out if bias is None else out + bias
 
 
-# ---- convolution --------------------------------------------------------------------------------------------------------
+# ---- convolution -------------------------------------------------------------------------------------------
 
 
 def conv2d(
@@ -158,7 +158,9 @@ def conv_transpose2d(
     """The adjoint of conv2d, used as a layer: x [N, C, H, W], weight [C, O/groups, KH, KW]."""
     if input.ndim == 3:
         wide = unsqueeze(input, 0)
-        return squeeze(conv_transpose2d(wide, weight, bias, stride, padding, output_padding, groups, dilation), 0)
+        return squeeze(
+            conv_transpose2d(wide, weight, bias, stride, padding, output_padding, groups, dilation), 0
+        )
     s, p, e, d = two(stride), two(padding), two(output_padding), two(dilation)
     shape, kernel = input.array.shape[2:], weight.array.shape[2:]
     height, width = (
@@ -185,7 +187,7 @@ def conv_transpose1d(
     return with_bias(squeeze(out, -2), bias)
 
 
-# ---- pooling ------------------------------------------------------------------------------------------------------------
+# ---- pooling -----------------------------------------------------------------------------------------------
 
 
 def batched(function: Any, input: Tensor, *args: Any) -> Any:
@@ -354,7 +356,9 @@ def adaptive_size(value: Any) -> tuple[Any, Any]:
 
 
 def _band(x: Tensor, dim: int, k: int, size: int, count: int) -> Tensor:
-    return slice_axis(x, axis("adaptive pooling", dim, x.ndim), k * size // count, -(-(k + 1) * size // count))
+    return slice_axis(
+        x, axis("adaptive pooling", dim, x.ndim), k * size // count, -(-(k + 1) * size // count)
+    )
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
@@ -379,7 +383,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
     return squeeze(adaptive_max_pool2d(unsqueeze(input, -2), (1, one(output_size))), -2)
 
 
-# ---- padding, resizing ----------------------------------------------------------------------------------------------------
+# ---- padding, resizing -------------------------------------------------------------------------------------
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
@@ -482,7 +486,9 @@ def resized(x: Tensor, d: int, n: int, m: int, ratio: float, mode: str, align: b
         at = np.floor((k + (0.5 if mode == "nearest-exact" else 0.0)) * ratio).astype(np.int64)
         return index_select(x, d, from_numpy(np.clip(at, 0, n - 1)))
     if mode not in ("linear", "bilinear"):
-        raise NotImplementedError(f"interpolate: mode {mode!r}; the modes are nearest, nearest-exact, linear, bilinear, area")
+        raise NotImplementedError(
+            f"interpolate: mode {mode!r}; the modes are nearest, nearest-exact, linear, bilinear, area"
+        )
     place = k * ((n - 1) / max(m - 1, 1)) if align else np.maximum((k + 0.5) * ratio - 0.5, 0)
     low = np.minimum(np.floor(place).astype(np.int64), n - 1)
     high = np.minimum(low + 1, n - 1)
@@ -511,7 +517,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     return reshape(split.permute(order), (*lead, c * r * r, h // r, w // r))
 
 
-# ---- embedding ------------------------------------------------------------------------------------------------------------
+# ---- embedding ---------------------------------------------------------------------------------------------
 
 
 def embedding(
@@ -536,10 +542,14 @@ def embedding(
     if padding_idx is None:
         return out
     row = padding_idx if padding_idx >= 0 else padding_idx + weight.array.shape[0]
-    return where(unsqueeze(at == row, -1), out.detach(), out) if is_grad_enabled() and out.node is not None else out
+    return (
+        where(unsqueeze(at == row, -1), out.detach(), out)
+        if is_grad_enabled() and out.node is not None
+        else out
+    )
 
 
-# ---- normalisation ----------------------------------------------------------------------------------------------------------
+# ---- normalisation -----------------------------------------------------------------------------------------
 
 
 def layer_norm(
@@ -596,7 +606,9 @@ def batch_norm(
     axes_ = (0, *range(2, input.ndim))
     count = prod(input.array.shape[d] for d in axes_)
     if count == 1:
-        raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {input.shape}"
+        )
     batch_mean, batch_var = mean(input, axes_), var(input, axes_, correction=0)
     if running_mean is not None and running_var is not None:
         with no_grad():
@@ -633,7 +645,11 @@ def instance_norm(
 
 
 def group_norm(
-    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
 ) -> Tensor:
     """Groups of channels of each sample normalised together, then scaled and shifted channel by channel."""
     shape = input.array.shape
@@ -661,7 +677,7 @@ def local_response_norm(
     return input / (near * alpha + k) ** beta
 
 
-# ---- dropout --------------------------------------------------------------------------------------------------------------
+# ---- dropout -----------------------------------------------------------------------------------------------
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -718,7 +734,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     return where(dropped, floor, input) * scale - scale * p * floor
 
 
-# ---- attention --------------------------------------------------------------------------------------------------------------
+# ---- attention ---------------------------------------------------------------------------------------------
 
 
 def scaled_dot_product_attention(
@@ -736,7 +752,9 @@ def scaled_dot_product_attention(
     attn_mask: bool (True takes part) or a float added to the scores. is_causal: no row sees later columns.
     """
     if is_causal and attn_mask is not None:
-        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+        raise RuntimeError(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
+        )
     if enable_gqa and query.ndim > 2:
         from .shaping import repeat_interleave
 
@@ -780,7 +798,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return sum(x * y / size, dim)
 
 
-def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last axis."""
     return norm(x1 - x2 + eps, p, -1, keepdim)
 
@@ -803,5 +823,3 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
             stops = (n, c, i * d[0] + s[0] * (oh - 1) + 1, j * d[1] + s[1] * (ow - 1) + 1)
             parts.append(unsqueeze(slice_axes(x, starts, stops, (1, 1, s[0], s[1])), 2))
     return reshape(cat(parts, 2), (n, c * k[0] * k[1], oh * ow))
-
-

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from math import log as _log
-from math import pi
+from math import log as _log, pi
 from typing import Any
 
 from ..dtypes import category, dtype_of, get_default_dtype
@@ -17,7 +16,7 @@ FLOOR_DIVIDE, REMAINDER = TABLE["floor_divide"], TABLE["remainder"]
 MAXIMUM, MINIMUM, ATAN2, WHERE = TABLE["maximum"], TABLE["minimum"], TABLE["atan2"], TABLE["where"]
 CLONE, CAST, CLAMP = TABLE["clone"], TABLE["cast"], TABLE["clamp"]
 
-# ---- arithmetic ---------------------------------------------------------------------------------------------------
+# ---- arithmetic --------------------------------------------------------------------------------------------
 
 
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -95,7 +94,12 @@ def remainder(input: Any, other: Any) -> Tensor:
 
 def check_divisor(y: Tensor) -> None:
     """An integer zero that is known now (a Python number) is an error."""
-    if y.array.dtype.kind in "iu" and y.view is None and not y.array.shape and type(y.array).__module__ == "numpy":
+    if (
+        y.array.dtype.kind in "iu"
+        and y.view is None
+        and not y.array.shape
+        and type(y.array).__module__ == "numpy"
+    ):
         if not y.array:
             raise RuntimeError("ZeroDivisionError")
 
@@ -197,7 +201,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
     return add(input, div(tensor1, tensor2), alpha=value)
 
 
-# ---- functions of one operand ---------------------------------------------------------------------------------------
+# ---- functions of one operand ------------------------------------------------------------------------------
 
 
 def _floating(name: str, doc: str) -> Any:
@@ -241,7 +245,7 @@ tanh = _floating("tanh", "The hyperbolic tangent.")
 sigmoid = _floating("sigmoid", "1 / (1 + exp(-x)).")
 erf = _floating("erf", "The error function.")
 abs = _plain("abs", "The absolute value.")
-sign = _plain("sign", "-1, 0 or 1; nan for nan.")
+sign = _plain("sign", "-1, 0 or 1; 0 for nan.")
 floor = _plain("floor", "The largest whole number not above x.")
 ceil = _plain("ceil", "The smallest whole number not below x.")
 trunc = _plain("trunc", "x without its fraction.")
@@ -434,7 +438,9 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
     return clamp(input, max=max)
 
 
-def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+def nan_to_num(
+    input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
     """nan and the infinities replaced, these by default with the largest finite values."""
     if input.array.dtype.kind in "biu":
         return clone(input)
@@ -446,7 +452,7 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neg
     return where(eq(out, float("-inf")), limits.min if neginf is None else neginf, out)
 
 
-# ---- comparison and logic -------------------------------------------------------------------------------------------
+# ---- comparison and logic ----------------------------------------------------------------------------------
 
 
 def _comparison(name: str, doc: str) -> Any:
@@ -526,7 +532,11 @@ def _bitwise(name: str) -> Any:
     return function
 
 
-bitwise_and, bitwise_or, bitwise_xor = _bitwise("bitwise_and"), _bitwise("bitwise_or"), _bitwise("bitwise_xor")
+bitwise_and, bitwise_or, bitwise_xor = (
+    _bitwise("bitwise_and"),
+    _bitwise("bitwise_or"),
+    _bitwise("bitwise_xor"),
+)
 
 
 def bitwise_not(input: Tensor) -> Tensor:
@@ -548,7 +558,7 @@ def isclose(
     return logical_or(out, logical_and(isnan(input), isnan(other))) if equal_nan else out
 
 
-# ---- choice, conversion, copy ---------------------------------------------------------------------------------------
+# ---- choice, conversion, copy ------------------------------------------------------------------------------
 
 
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
@@ -601,10 +611,13 @@ def cast(input: Tensor, dtype: Any) -> Tensor:
         wanted = dtype
     else:
         wanted = dtype_of(dtype).name
-    return input if name_of(input.array.dtype) == wanted else labelled(apply(CAST, input, dtype=wanted), "ToCopy")
+    return (
+        input
+        if name_of(input.array.dtype) == wanted
+        else labelled(apply(CAST, input, dtype=wanted), "ToCopy")
+    )
 
 
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy with the history."""
     return apply(CLONE, input)
-

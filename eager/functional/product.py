@@ -50,7 +50,9 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices."""
     if input.ndim != 2 or mat2.ndim != 2:
-        raise RuntimeError("mat1 and mat2 must be matrices, got " + f"{input.ndim}-D and {mat2.ndim}-D tensors")
+        raise RuntimeError(
+            "mat1 and mat2 must be matrices, got " + f"{input.ndim}-D and {mat2.ndim}-D tensors"
+        )
     return labelled(matmul(input, mat2), "Mm")
 
 
@@ -210,8 +212,12 @@ def _contract(a: str, x: Tensor, b: str, y: Tensor, later: set[str]) -> tuple[st
     x, y = _grown(x, a, size), _grown(y, b, size)
     count = lambda names: prod(size[c] for c in names)  # noqa: E731
     lead = [size[c] for c in batch]
-    left = reshape(permute(x, [a.index(c) for c in batch + only_a + inner_]), (*lead, count(only_a), count(inner_)))
-    right = reshape(permute(y, [b.index(c) for c in batch + inner_ + only_b]), (*lead, count(inner_), count(only_b)))
+    left = reshape(
+        permute(x, [a.index(c) for c in batch + only_a + inner_]), (*lead, count(only_a), count(inner_))
+    )
+    right = reshape(
+        permute(y, [b.index(c) for c in batch + inner_ + only_b]), (*lead, count(inner_), count(only_b))
+    )
     out = reshape(matmul(left, right), (*lead, *(size[c] for c in only_a + only_b)))
     return "".join(batch + only_a + only_b), out
 
@@ -266,5 +272,3 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
         if n:
             input = matmul(input, input)
     return eye(input.array.shape[-1], dtype=input.dtype).expand(input.array.shape) if out is None else out
-
-

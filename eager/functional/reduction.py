@@ -43,7 +43,7 @@ def reduce_with(op: Any, x: Tensor, dim: Any, keepdim: bool, **attrs: Any) -> Te
     return kept(apply(op, x, axes=over, **attrs), x, over, keepdim)
 
 
-# ---- sums and products ------------------------------------------------------------------------------------------------
+# ---- sums and products -------------------------------------------------------------------------------------
 
 
 def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
@@ -76,7 +76,12 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
 
 def var(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
 ) -> Tensor:
     """The variance over axes, divided by n - correction (1 by default; unbiased=False means 0)."""
     if isinstance(dim, bool):  # var(x, unbiased)
@@ -87,21 +92,36 @@ def var(
 
 
 def std(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
 ) -> Tensor:
     """The standard deviation over axes, with `var`'s arguments."""
     return labelled(sqrt(var(input, dim, unbiased, keepdim, correction=correction)), "Std")
 
 
 def var_mean(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
 ) -> tuple[Tensor, Tensor]:
     """Variance and mean."""
     return var(input, dim, unbiased, keepdim, correction=correction), mean(input, dim, keepdim)
 
 
 def std_mean(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
 ) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean."""
     return std(input, dim, unbiased, keepdim, correction=correction), mean(input, dim, keepdim)
@@ -143,7 +163,7 @@ def dist(input: Tensor, other: Tensor, p: Any = 2) -> Tensor:
     return norm(input - other, p)
 
 
-# ---- extremes ---------------------------------------------------------------------------------------------------------
+# ---- extremes ----------------------------------------------------------------------------------------------
 
 
 def amax(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
@@ -177,7 +197,9 @@ def extreme(name: str, x: Tensor, dim: Any, keepdim: bool, over_all: Any, positi
     label = name.capitalize()
     if dim is None:
         if not product(x.array.shape):
-            raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
+            raise RuntimeError(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+            )
         return labelled(over_all(x), label)
     at = position(x, dim, True)
     values = take_along(x, at, dim)
@@ -223,7 +245,7 @@ def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     return reduce_with(ALL, cast(input, "bool"), dim, keepdim)
 
 
-# ---- along an axis ------------------------------------------------------------------------------------------------------
+# ---- along an axis -----------------------------------------------------------------------------------------
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
@@ -267,7 +289,7 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     return reduce_with(LOGSUMEXP, as_float("logsumexp", input), dim, keepdim)
 
 
-# ---- order --------------------------------------------------------------------------------------------------------------
+# ---- order -------------------------------------------------------------------------------------------------
 
 
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
@@ -350,8 +372,6 @@ def trace(input: Tensor) -> Tensor:
     if input.ndim != 2:
         raise RuntimeError("trace: expected a matrix, but got tensor with dim " + str(input.ndim))
     return sum(diagonal(input))
-
-
 
 
 def equal(input: Tensor, other: Tensor) -> bool:

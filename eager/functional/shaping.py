@@ -19,7 +19,7 @@ TRIL, TRIU, SUM_TO = TABLE["tril"], TABLE["triu"], TABLE["sum_to"]
 
 Ints = tuple[int, ...]
 
-# ---- shape ----------------------------------------------------------------------------------------------------------
+# ---- shape -------------------------------------------------------------------------------------------------
 
 
 def resolve(shape: Ints, numel: int, label: str = "shape") -> Ints:
@@ -79,7 +79,10 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if first == last and shape:
         return input
-    return labelled(apply_view(RESHAPE, input, shape=(*shape[:first], prod(shape[first : last + 1]), *shape[last + 1 :])), "View")
+    return labelled(
+        apply_view(RESHAPE, input, shape=(*shape[:first], prod(shape[first : last + 1]), *shape[last + 1 :])),
+        "View",
+    )
 
 
 def ravel(input: Tensor) -> Tensor:
@@ -148,8 +151,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 
 def broadcast_shapes(*shapes: Any) -> Any:
     """The shape that all of these broadcast to, as a Size."""
-    from ..ops.types import Aval, DTYPES
-    from ..ops.types import broadcast_shapes as common_shape
+    from ..ops.types import DTYPES, Aval, broadcast_shapes as common_shape
     from ..tensor import Size
 
     given = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
@@ -216,7 +218,7 @@ def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
     return input if input.is_contiguous() else apply(TABLE["clone"], input)
 
 
-# ---- slices ---------------------------------------------------------------------------------------------------------
+# ---- slices ------------------------------------------------------------------------------------------------
 
 
 def slice_axes(input: Tensor, starts: Ints, stops: Ints, steps: Ints) -> Tensor:
@@ -229,7 +231,13 @@ def slice_axis(input: Tensor, dim: int, start: int, stop: int, step: int = 1) ->
     shape = input.array.shape
     starts = tuple(start if d == dim else 0 for d in range(len(shape)))
     stops = tuple(stop if d == dim else n for d, n in enumerate(shape))
-    return apply_view(SLICE, input, starts=starts, stops=stops, steps=tuple(step if d == dim else 1 for d in range(len(shape))))
+    return apply_view(
+        SLICE,
+        input,
+        starts=starts,
+        stops=stops,
+        steps=tuple(step if d == dim else 1 for d in range(len(shape))),
+    )
 
 
 def slice_put(input: Tensor, value: Tensor, starts: Ints, stops: Ints, steps: Ints) -> Tensor:
@@ -245,7 +253,9 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
         raise IndexError(f"start ({start}) must be within the axis of size {int(size)}")
     start = start + size if start < 0 else start
     if length < 0 or start + length > size:
-        raise RuntimeError(f"start ({int(start)}) + length ({int(length)}) exceeds dimension size ({int(size)}).")
+        raise RuntimeError(
+            f"start ({int(start)}) + length ({int(length)}) exceeds dimension size ({int(size)})."
+        )
     return slice_axis(input, d, start, start + length)
 
 
@@ -256,7 +266,9 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     d = axis("select", dim, input.ndim)
     size = input.array.shape[d]
     if not -size <= index < size:
-        raise IndexError(f"select(): index {index} out of range for tensor of size {list(map(int, input.array.shape))} at dimension {d}")
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(map(int, input.array.shape))} at dimension {d}"
+        )
     index = index + size if index < 0 else index
     shape = input.array.shape
     picked = slice_axis(input, d, index, index + 1)
@@ -348,7 +360,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     return movedim(plain, (-2, -1), (dim1, dim2)) if (dim1, dim2) != (-2, -1) else plain
 
 
-# ---- joining --------------------------------------------------------------------------------------------------------
+# ---- joining -----------------------------------------------------------------------------------------------
 
 
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
@@ -356,7 +368,9 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     given = list(tensors)
     if not given:
         raise RuntimeError("torch.cat(): expected a non-empty list of Tensors".removeprefix("torch."))
-    parts = [x for x in given if x.array.shape != (0,)] or given[:1]  # PyTorch lets an empty vector pass anywhere
+    parts = [x for x in given if x.array.shape != (0,)] or given[
+        :1
+    ]  # PyTorch lets an empty vector pass anywhere
     if builtins.any(not x.array.shape for x in parts):
         raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
     dtype = parts[0].array.dtype
@@ -408,7 +422,7 @@ def vstack(tensors: Sequence[Tensor]) -> Tensor:
     return cat([atleast_2d(x) for x in tensors], 0)
 
 
-# ---- repetition, padding, order ---------------------------------------------------------------------------------------
+# ---- repetition, padding, order ----------------------------------------------------------------------------
 
 
 def pad_axes(input: Tensor, before: Ints, after: Ints, value: float = 0) -> Tensor:
@@ -425,8 +439,14 @@ def repeat(input: Tensor, *repeats: Any) -> Tensor:
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
         )
     own = (1,) * lead + tuple(input.array.shape)
-    spread = expand(reshape(input, tuple(m for n in own for m in (1, n))), tuple(m for c, n in zip(counts, own, strict=True) for m in (c, n)))
-    return labelled(apply(TABLE["clone"], reshape(spread, tuple(c * n for c, n in zip(counts, own, strict=True)))), "Repeat")
+    spread = expand(
+        reshape(input, tuple(m for n in own for m in (1, n))),
+        tuple(m for c, n in zip(counts, own, strict=True) for m in (c, n)),
+    )
+    return labelled(
+        apply(TABLE["clone"], reshape(spread, tuple(c * n for c, n in zip(counts, own, strict=True)))),
+        "Repeat",
+    )
 
 
 def tile(input: Tensor, *dims: Any) -> Tensor:
@@ -441,10 +461,10 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Te
         input, dim = flatten(input), 0
     d = axis("repeat_interleave", dim, input.ndim)
     if isinstance(repeats, Tensor):
-        from .indexing import index_select
-        from .creation import from_numpy
-
         import numpy as np
+
+        from .creation import from_numpy
+        from .indexing import index_select
 
         counts = repeats._read_cpu("repeat_interleave()")
         return index_select(input, d, from_numpy(np.repeat(np.arange(input.array.shape[d]), counts)))

@@ -29,7 +29,12 @@ def wide(x: Any) -> Any:
 
 
 def windows(
-    xp: Any, x: Any, size: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int]
+    xp: Any,
+    x: Any,
+    size: tuple[int, int],
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    dilation: tuple[int, int],
 ) -> Any:
     """A view [N, C, OH, OW, KH, KW] of the windows of x [N, C, H, W]; x must be padded already."""
     n, c, row, col = x.strides

@@ -47,9 +47,7 @@ def dot(s: Any, size: int, left: Any, right: Any, dtype: str) -> Any:
     """Σ left(k)·right(k); half precision is multiplied and summed in float32."""
     if dtype not in ("float16", "bfloat16"):
         return s.reduce("add", (size,), lambda k: s.mul(left(k), right(k)))
-    total = s.reduce(
-        "add", (size,), lambda k: s.mul(s.cast(left(k), "float32"), s.cast(right(k), "float32"))
-    )
+    total = s.reduce("add", (size,), lambda k: s.mul(s.cast(left(k), "float32"), s.cast(right(k), "float32")))
     return s.cast(total, dtype)
 
 
@@ -66,7 +64,7 @@ define(
     arity=(2, 2),
 )
 
-# ---- linear -------------------------------------------------------------------------------------------------------
+# ---- linear ------------------------------------------------------------------------------------------------
 
 
 def _linear_infer(x: Aval, weight: Aval, bias: Aval | None = None) -> Aval:

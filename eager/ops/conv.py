@@ -34,7 +34,9 @@ def out_size(size: int, kernel: int, stride: int, padding: int, dilation: int) -
 def out_sizes(size: Shape, kernel: Shape, geometry: Geometry) -> Pair:
     h, w = (
         out_size(n, k, s, p, d)
-        for n, k, s, p, d in zip(size, kernel, geometry.stride, geometry.padding, geometry.dilation, strict=True)
+        for n, k, s, p, d in zip(
+            size, kernel, geometry.stride, geometry.padding, geometry.dilation, strict=True
+        )
     )
     return h, w
 
@@ -52,7 +54,9 @@ def _check(name: str, x: Aval, weight: Aval, groups: int) -> None:
             f"{int(x.shape[1])} channels instead"
         )
     if weight.shape[0] % groups:
-        raise RuntimeError(f"{name}: {int(weight.shape[0])} output channels do not divide into {groups} groups")
+        raise RuntimeError(
+            f"{name}: {int(weight.shape[0])} output channels do not divide into {groups} groups"
+        )
 
 
 def _conv2d_infer(x: Aval, weight: Aval, **attrs: Any) -> Aval:
@@ -71,7 +75,9 @@ def _columns(xp: Any, x: Any, size: Pair, kernel: Pair, geometry: Geometry) -> A
     """The unfolded windows [G, C/G·KH·KW, N·OH·OW], copied into one dense matrix per group."""
     n, c = x.shape[:2]
     view = windows(xp, padded(xp, x, geometry.padding), size, kernel, geometry.stride, geometry.dilation)
-    return view.transpose(1, 4, 5, 0, 2, 3).reshape(geometry.groups, c // geometry.groups * kernel[0] * kernel[1], -1)
+    return view.transpose(1, 4, 5, 0, 2, 3).reshape(
+        geometry.groups, c // geometry.groups * kernel[0] * kernel[1], -1
+    )
 
 
 def _by_group(x: Any, groups: int) -> Any:
@@ -98,16 +104,18 @@ def _source(s: Any, y: Any, i: Any, stride: int, padding: int, dilation: int) ->
 
 
 def _inside(s: Any, at: Any, size: int, padding: int) -> Any:
-    return s.const(True, "bool") if padding == 0 else s.logical_and(s.ge(at, s.index(0)), s.lt(at, s.index(size)))
+    return (
+        s.const(True, "bool")
+        if padding == 0
+        else s.logical_and(s.ge(at, s.index(0)), s.lt(at, s.index(size)))
+    )
 
 
 def guarded(s: Any, x: Any, n: Any, c: Any, row: Any, col: Any, padding: Pair, value: float = 0) -> Any:
     """x[n, c, row, col], or `value` outside."""
     if padding == (0, 0):
         return x(n, c, row, col)
-    inside = s.logical_and(
-        _inside(s, row, x.shape[2], padding[0]), _inside(s, col, x.shape[3], padding[1])
-    )
+    inside = s.logical_and(_inside(s, row, x.shape[2], padding[0]), _inside(s, col, x.shape[3], padding[1]))
     return s.select(inside, x(n, c, row, col), s.const(value, x.dtype))
 
 
@@ -149,7 +157,7 @@ define(
     arity=(2, 2),
 )
 
-# ---- adjoint in the input: also the transposed convolution ---------------------------------------------------------
+# ---- adjoint in the input: also the transposed convolution -------------------------------------------------
 
 
 def _conv2d_input_infer(g: Aval, weight: Aval, *, size: Pair, **attrs: Any) -> Aval:
@@ -185,7 +193,9 @@ def _fold(xp: Any, columns: Any, size: Pair, geometry: Geometry) -> Any:
     return xp.ascontiguousarray(out[:, :, top : top + size[0], left : left + size[1]].transpose(1, 0, 2, 3))
 
 
-def _reverse(s: Any, at: Any, i: Any, stride: int, padding: int, dilation: int, count: int) -> tuple[Any, Any]:
+def _reverse(
+    s: Any, at: Any, i: Any, stride: int, padding: int, dilation: int, count: int
+) -> tuple[Any, Any]:
     """The window that input row `at` meets with kernel row i, and whether there is one."""
     offset = s.sub(s.add(at, s.index(padding)), s.mul(i, s.index(dilation)))
     y = offset if stride == 1 else s.floordiv(offset, s.index(stride))
@@ -195,7 +205,9 @@ def _reverse(s: Any, at: Any, i: Any, stride: int, padding: int, dilation: int, 
     return y, hit
 
 
-def _conv2d_input_element(s: Any, index: tuple[Any, ...], g: Any, weight: Any, *, size: Pair, **attrs: Any) -> Any:
+def _conv2d_input_element(
+    s: Any, index: tuple[Any, ...], g: Any, weight: Any, *, size: Pair, **attrs: Any
+) -> Any:
     geometry = Geometry(**attrs)
     n, c, row, col = index
     per_group = weight.shape[0] // geometry.groups
@@ -220,14 +232,16 @@ define(
     _conv2d_input_run,
     vjp=(
         lambda F, gg, out, g, weight, *, size, **attrs: F.conv2d_plain(gg, weight, **attrs),
-        lambda F, gg, out, g, weight, *, size, **attrs: F.conv2d_weight(g, gg, kernel=weight.shape[2:], **attrs),
+        lambda F, gg, out, g, weight, *, size, **attrs: F.conv2d_weight(
+            g, gg, kernel=weight.shape[2:], **attrs
+        ),
     ),
     element=_conv2d_input_element,
     kind="contract",
     arity=(2, 2),
 )
 
-# ---- adjoint in the weight ----------------------------------------------------------------------------------------
+# ---- adjoint in the weight ---------------------------------------------------------------------------------
 
 
 def _conv2d_weight_infer(g: Aval, x: Aval, *, kernel: Pair, **attrs: Any) -> Aval:
@@ -248,7 +262,9 @@ def _conv2d_weight_run(xp: Any, g: Any, x: Any, *, kernel: Pair, **attrs: Any) -
     return flat.reshape(g.shape[1], x.shape[1] // geometry.groups, *kernel).astype(g.dtype, copy=False)
 
 
-def _conv2d_weight_element(s: Any, index: tuple[Any, ...], g: Any, x: Any, *, kernel: Pair, **attrs: Any) -> Any:
+def _conv2d_weight_element(
+    s: Any, index: tuple[Any, ...], g: Any, x: Any, *, kernel: Pair, **attrs: Any
+) -> Any:
     geometry = Geometry(**attrs)
     o, c, i, j = index
     group = s.floordiv(o, s.index(g.shape[1] // geometry.groups))

@@ -17,7 +17,7 @@ def no_slope(F: Any, g: Any, out: Any, x: Any) -> Any:
     return g.new_zeros(x.shape)
 
 
-# ---- arithmetic ---------------------------------------------------------------------------------------------------
+# ---- arithmetic --------------------------------------------------------------------------------------------
 
 binary(
     "add",
@@ -120,7 +120,7 @@ binary(
     lambda s, x, y: s.logical_and(x, y) if x.dtype == "bool" else s.minimum(x, y),
 )
 
-# ---- functions ----------------------------------------------------------------------------------------------------
+# ---- functions ---------------------------------------------------------------------------------------------
 
 unary("neg", lambda xp, x: -x, lambda F, g, out, x: -g, lambda s, x: s.neg(x))
 unary(
@@ -137,10 +137,15 @@ def _sign(s: Any, x: Any) -> Any:
     zero, one = s.const(0, x.dtype), s.const(1, x.dtype)
     if x.dtype == "uint8":
         return s.select(s.gt(x, zero), one, zero)
-    return s.select(s.gt(x, zero), one, s.select(s.lt(x, zero), s.neg(one), s.select(s.isnan(x), x, zero)))
+    return s.select(s.gt(x, zero), one, s.select(s.lt(x, zero), s.neg(one), zero))
 
 
-unary("sign", lambda xp, x: x.copy() if x.dtype == BOOL else xp.sign(x), no_slope, _sign)
+def _sign_run(xp: Any, x: Any) -> Any:
+    """numpy's sign of nan is nan; PyTorch's is 0."""
+    return x.copy() if x.dtype == BOOL else (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)
+
+
+unary("sign", _sign_run, no_slope, _sign)
 unary("exp", lambda xp, x: xp.exp(x), lambda F, g, out, x: g * out, lambda s, x: s.exp(x))
 unary("expm1", lambda xp, x: xp.expm1(x), lambda F, g, out, x: g * (out + 1), lambda s, x: s.expm1(x))
 unary("log", lambda xp, x: xp.log(x), lambda F, g, out, x: g / x, lambda s, x: s.log(x))
@@ -174,7 +179,7 @@ unary(
     lambda s, x: s.erf(x),
 )
 
-# ---- rounding -----------------------------------------------------------------------------------------------------
+# ---- rounding ----------------------------------------------------------------------------------------------
 
 
 def _rounding(name: str, numpy_name: str) -> None:
@@ -192,7 +197,7 @@ _rounding("ceil", "ceil")
 _rounding("round", "rint")
 _rounding("trunc", "trunc")
 
-# ---- comparison, logic, bits --------------------------------------------------------------------------------------
+# ---- comparison, logic, bits -------------------------------------------------------------------------------
 
 
 def _comparison(name: str, numpy_name: str) -> None:
@@ -254,7 +259,7 @@ def _invert(s: Any, x: Any) -> Any:
 
 unary("bitwise_not", lambda xp, x: xp.invert(x), None, _invert)
 
-# ---- conversion, copy, choice -------------------------------------------------------------------------------------
+# ---- conversion, copy, choice ------------------------------------------------------------------------------
 
 unary(
     "cast",
@@ -268,7 +273,9 @@ unary("clone", lambda xp, x: x.copy(), lambda F, g, out, x: g, lambda s, x: x)
 
 def _where_infer(condition: Aval, x: Aval, y: Aval) -> Aval:
     if condition.dtype != BOOL:
-        raise RuntimeError(f"where: expected condition to be a boolean tensor, but got a tensor with {condition}")
+        raise RuntimeError(
+            f"where: expected condition to be a boolean tensor, but got a tensor with {condition}"
+        )
     return Aval(broadcast_shapes("where", condition, x, y), same_dtype("where", x, y))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .table import define
-from .types import DTYPES, Aval, Shape, broadcast_shapes, same_dtype
+from .types import DTYPES, Aval, broadcast_shapes, same_dtype
 from .view import flat_index, unflat_index
 
 INT64 = DTYPES["int64"]
@@ -40,7 +40,7 @@ def add_at(xp: Any, out: Any, places: Any, values: Any) -> None:
         xp.add.at(out, places, values)
 
 
-# ---- advanced indexing: integer tensors on adjacent axes -----------------------------------------------------------
+# ---- advanced indexing: integer tensors on adjacent axes ---------------------------------------------------
 
 
 def _index_infer(x: Aval, *indices: Aval, dim: int) -> Aval:
@@ -106,7 +106,11 @@ def _index_put_run(xp: Any, x: Any, value: Any, *indices: Any, dim: int, accumul
     # The indexed axes to the front as one, the others behind as one: rows that are added to.
     order = (*range(dim, dim + count), *range(dim), *range(dim + count, x.ndim))
     moved = out.transpose(order)
-    rows = np.ascontiguousarray(moved).reshape(prod(sizes), -1) if xp is np else moved.reshape(prod(sizes), -1).copy()
+    rows = (
+        np.ascontiguousarray(moved).reshape(prod(sizes), -1)
+        if xp is np
+        else moved.reshape(prod(sizes), -1).copy()
+    )
     order_value = (*range(dim, dim + width), *range(dim), *range(dim + width, value.ndim))
     add_at(xp, rows, flat.ravel(), value.transpose(order_value).reshape(flat.size, rows.shape[1]))
     moved[...] = rows.reshape(moved.shape)
@@ -132,9 +136,7 @@ def _index_put_element(
         total = s.reduce("add", sizes, lambda *k: s.select(match(k), value(*before, *k, *after), zero))
         return s.add(x(*index), total)
     last = s.reduce("maximum", sizes, lambda *k: s.select(match(k), flat_index(s, k, sizes), s.index(-1)))
-    return s.select(
-        s.ge(last, s.index(0)), value(*before, *unflat_index(s, last, sizes), *after), x(*index)
-    )
+    return s.select(s.ge(last, s.index(0)), value(*before, *unflat_index(s, last, sizes), *after), x(*index))
 
 
 def _index_put_vjp(
@@ -155,7 +157,7 @@ define(
     arity=(3, None),
 )
 
-# ---- embedding ----------------------------------------------------------------------------------------------------
+# ---- embedding ---------------------------------------------------------------------------------------------
 
 
 def _embedding_infer(weight: Aval, index: Aval) -> Aval:
@@ -186,15 +188,19 @@ define(
     arity=(2, 2),
 )
 
-# ---- gather and scatter along one axis -----------------------------------------------------------------------------
+# ---- gather and scatter along one axis ---------------------------------------------------------------------
 
 
 def _along(name: str, x: Aval, index: Aval, dim: int) -> None:
     _integers(name, index)
     if index.ndim != x.ndim:
-        raise RuntimeError(f"{name}: Index tensor must have the same number of dimensions as input tensor; {index}, {x}")
+        raise RuntimeError(
+            f"{name}: Index tensor must have the same number of dimensions as input tensor; {index}, {x}"
+        )
     if any(d != dim and n > m for d, (n, m) in enumerate(zip(index.shape, x.shape, strict=True))):
-        raise RuntimeError(f"{name}: Size does not match: expected index {index} to be no larger than {x} apart from dimension {dim}")
+        raise RuntimeError(
+            f"{name}: Size does not match: expected index {index} to be no larger than {x} apart from dimension {dim}"
+        )
 
 
 def _gather_infer(x: Aval, index: Aval, *, dim: int) -> Aval:

@@ -9,7 +9,7 @@ from .types import Aval, same_dtype
 
 Ints = tuple[int, ...]
 
-# ---- cat ----------------------------------------------------------------------------------------------------------
+# ---- cat ---------------------------------------------------------------------------------------------------
 
 
 def _cat_infer(*xs: Aval, dim: int) -> Aval:
@@ -17,7 +17,9 @@ def _cat_infer(*xs: Aval, dim: int) -> Aval:
         raise RuntimeError("cat: expected a non-empty list of Tensors")
     first, dtype = xs[0], same_dtype("cat", *xs)
     for x in xs[1:]:
-        if x.ndim != first.ndim or any(m != n for d, (m, n) in enumerate(zip(x.shape, first.shape, strict=True)) if d != dim):
+        if x.ndim != first.ndim or any(
+            m != n for d, (m, n) in enumerate(zip(x.shape, first.shape, strict=True)) if d != dim
+        ):
             raise RuntimeError(
                 f"cat: Sizes of tensors must match except in dimension {dim}. Expected {first}, got {x}"
             )
@@ -55,13 +57,15 @@ define(
     arity=(1, None),
 )
 
-# ---- pad ----------------------------------------------------------------------------------------------------------
+# ---- pad ---------------------------------------------------------------------------------------------------
 
 
 def _pad_infer(x: Aval, *, before: Ints, after: Ints, value: float) -> Aval:
     """before, after: elements of `value` to add at either end of each axis; all >= 0."""
     if not len(before) == len(after) == x.ndim or any(n < 0 for n in (*before, *after)):
-        raise RuntimeError(f"pad: wants sizes >= 0 for each axis of {x}, got {before} before and {after} after")
+        raise RuntimeError(
+            f"pad: wants sizes >= 0 for each axis of {x}, got {before} before and {after} after"
+        )
     return Aval(tuple(a + n + b for a, n, b in zip(before, x.shape, after, strict=True)), x.dtype)
 
 
@@ -91,7 +95,7 @@ def _pad_vjp(F: Any, g: Any, out: Any, x: Any, *, before: Ints, after: Ints, val
 
 define("pad", _pad_infer, _pad_run, vjp=(_pad_vjp,), element=_pad_element, kind="index")
 
-# ---- flip, roll ---------------------------------------------------------------------------------------------------
+# ---- flip, roll --------------------------------------------------------------------------------------------
 
 
 def _flip_element(s: Any, index: tuple[Any, ...], x: Any, *, axes: Ints) -> Any:
@@ -125,7 +129,7 @@ define(
     kind="index",
 )
 
-# ---- triangles ----------------------------------------------------------------------------------------------------
+# ---- triangles ---------------------------------------------------------------------------------------------
 
 
 def _triangle(name: str, compare: str) -> None:

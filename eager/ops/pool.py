@@ -18,21 +18,27 @@ def _sizes(name: str, x: Aval, kernel: Pair, stride: Pair, padding: Pair, dilati
     if x.ndim != 4:
         raise RuntimeError(f"{name}: wants an input [N, C, H, W], got {x}")
     if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
-        raise RuntimeError(f"{name}: pad should be at most half of effective kernel size, got {padding} for {kernel}")
+        raise RuntimeError(
+            f"{name}: pad should be at most half of effective kernel size, got {padding} for {kernel}"
+        )
     h, w = map(out_size, x.shape[2:], kernel, stride, padding, dilation)
     if h < 1 or w < 1:
-        raise RuntimeError(f"{name}: the output size of {x} with kernel {kernel} is too small ({int(h)}x{int(w)})")
+        raise RuntimeError(
+            f"{name}: the output size of {x} with kernel {kernel} is too small ({int(h)}x{int(w)})"
+        )
     return h, w
 
 
-def _view(xp: Any, x: Any, fill: float, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair = (1, 1)) -> Any:
+def _view(
+    xp: Any, x: Any, fill: float, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair = (1, 1)
+) -> Any:
     h, w = map(out_size, x.shape[2:], kernel, stride, padding, dilation)
     if h < 1 or w < 1:
         raise RuntimeError("pooling: no window fits")  # the shape rule says which
     return windows(xp, padded(xp, x, padding, fill), (h, w), kernel, stride, dilation)
 
 
-# ---- maximum ------------------------------------------------------------------------------------------------------
+# ---- maximum -----------------------------------------------------------------------------------------------
 
 
 def _max_infer(x: Aval, *, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Aval:
@@ -97,7 +103,9 @@ def _first_hit(
         value = guarded(s, x, n, c, row, col, padding, LOWEST)
         found = s.logical_or(s.eq(value, best), s.isnan(value))
         inside = s.logical_and(s.ge(row, s.index(0)), s.ge(col, s.index(0)))
-        inside = s.logical_and(inside, s.logical_and(s.lt(row, s.index(x.shape[2])), s.lt(col, s.index(x.shape[3]))))
+        inside = s.logical_and(
+            inside, s.logical_and(s.lt(row, s.index(x.shape[2])), s.lt(col, s.index(x.shape[3])))
+        )
         at = s.add(s.mul(row, s.index(x.shape[3])), col)
         return s.select(s.logical_and(found, inside), at, s.index(x.shape[2] * x.shape[3]))
 
@@ -115,7 +123,9 @@ define(
 
 def _max_backward_infer(g: Aval, x: Aval, **attrs: Any) -> Aval:
     if g != _max_infer(x, **attrs):
-        raise RuntimeError(f"max_pool2d_backward: the output of {x} is {_max_infer(x, **attrs)}, got a gradient {g}")
+        raise RuntimeError(
+            f"max_pool2d_backward: the output of {x} is {_max_infer(x, **attrs)}, got a gradient {g}"
+        )
     return x
 
 
@@ -128,7 +138,15 @@ def _max_backward_run(xp: Any, g: Any, x: Any, **attrs: Any) -> Any:
 
 
 def _max_backward_element(
-    s: Any, index: tuple[Any, ...], g: Any, x: Any, *, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair
+    s: Any,
+    index: tuple[Any, ...],
+    g: Any,
+    x: Any,
+    *,
+    kernel: Pair,
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair,
 ) -> Any:
     n, c, row, col = index
     here = s.add(s.mul(row, s.index(x.shape[3])), col)
@@ -162,7 +180,7 @@ define(
     arity=(2, 2),
 )
 
-# ---- mean ---------------------------------------------------------------------------------------------------------
+# ---- mean --------------------------------------------------------------------------------------------------
 
 
 def _counts(xp: Any, size: int, count: int, kernel: int, stride: int, padding: int) -> Any:
@@ -171,7 +189,9 @@ def _counts(xp: Any, size: int, count: int, kernel: int, stride: int, padding: i
     return xp.minimum(start + kernel, size) - xp.maximum(start, 0)
 
 
-def _divisors(xp: Any, size: Shape, out: Shape, kernel: Pair, stride: Pair, padding: Pair, count_pad: bool) -> Any:
+def _divisors(
+    xp: Any, size: Shape, out: Shape, kernel: Pair, stride: Pair, padding: Pair, count_pad: bool
+) -> Any:
     if count_pad or padding == (0, 0):
         return kernel[0] * kernel[1]
     rows = _counts(xp, size[0], out[0], kernel[0], stride[0], padding[0])
@@ -199,7 +219,15 @@ def _window_count(s: Any, at: Any, size: int, kernel: int, stride: int, padding:
 
 
 def _divisor(
-    s: Any, y: Any, z: Any, size: Shape, kernel: Pair, stride: Pair, padding: Pair, count_pad: bool, dtype: str
+    s: Any,
+    y: Any,
+    z: Any,
+    size: Shape,
+    kernel: Pair,
+    stride: Pair,
+    padding: Pair,
+    count_pad: bool,
+    dtype: str,
 ) -> Any:
     if count_pad or padding == (0, 0):
         return s.const(kernel[0] * kernel[1], dtype)
@@ -208,7 +236,14 @@ def _divisor(
 
 
 def _avg_element(
-    s: Any, index: tuple[Any, ...], x: Any, *, kernel: Pair, stride: Pair, padding: Pair, count_include_pad: bool
+    s: Any,
+    index: tuple[Any, ...],
+    x: Any,
+    *,
+    kernel: Pair,
+    stride: Pair,
+    padding: Pair,
+    count_include_pad: bool,
 ) -> Any:
     n, c, y, z = index
     dtype = "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
@@ -236,7 +271,9 @@ define(
 def _avg_backward_infer(g: Aval, *, size: Pair, **attrs: Any) -> Aval:
     x = Aval((*g.shape[:2], *size), g.dtype)
     if g != _avg_infer(x, **attrs):
-        raise RuntimeError(f"avg_pool2d_backward: the output of {x} is {_avg_infer(x, **attrs)}, got a gradient {g}")
+        raise RuntimeError(
+            f"avg_pool2d_backward: the output of {x} is {_avg_infer(x, **attrs)}, got a gradient {g}"
+        )
     return x
 
 

@@ -26,7 +26,7 @@ def _check_key(name: str, key: Aval) -> None:
         raise RuntimeError(f"{name}: the key is an int64 tensor (seed, offset), got {key}")
 
 
-# ---- on arrays ----------------------------------------------------------------------------------------------------
+# ---- on arrays ---------------------------------------------------------------------------------------------
 
 
 def philox(xp: Any, seed: int, offset: int, blocks: int) -> Any:
@@ -82,7 +82,7 @@ def _normal_run(xp: Any, key: Any, *, shape: Shape, dtype: str) -> Any:
     return (xp.sqrt(xp.log(u) * -2) * xp.cos(v)).astype(DTYPES[dtype], copy=False)
 
 
-# ---- one element at a time ------------------------------------------------------------------------------------------
+# ---- one element at a time ---------------------------------------------------------------------------------
 
 
 def philox_scalars(s: Any, key: Any, block: Any) -> tuple[Any, Any, Any, Any]:

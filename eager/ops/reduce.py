@@ -93,7 +93,7 @@ _extreme("amin", "min", "minimum")
 _reduction("any", lambda xp, x, *, axes: x.any(axis=axes), "logical_or")  # on bool operands
 _reduction("all", lambda xp, x, *, axes: x.all(axis=axes), "logical_and")
 
-# ---- positions ----------------------------------------------------------------------------------------------------
+# ---- positions ---------------------------------------------------------------------------------------------
 
 
 def _position(name: str, op: str) -> None:
@@ -127,7 +127,7 @@ def _position(name: str, op: str) -> None:
 _position("argmax", "maximum")
 _position("argmin", "minimum")
 
-# ---- running sum --------------------------------------------------------------------------------------------------
+# ---- running sum -------------------------------------------------------------------------------------------
 
 
 def _cumsum_element(s: Any, index: tuple[Any, ...], x: Any, *, dim: int) -> Any:
@@ -151,7 +151,7 @@ define(
     kind="reduce",
 )
 
-# ---- the inverse of broadcasting ----------------------------------------------------------------------------------
+# ---- the inverse of broadcasting ---------------------------------------------------------------------------
 
 
 def grown_axes(from_shape: Shape, to_shape: Shape) -> tuple[int, Axes]:
@@ -196,7 +196,7 @@ define(
     kind="reduce",
 )
 
-# ---- order --------------------------------------------------------------------------------------------------------
+# ---- order -------------------------------------------------------------------------------------------------
 
 
 def _argsort_run(xp: Any, x: Any, *, dim: int, descending: bool) -> Any:

@@ -25,7 +25,7 @@ def _count(shape: Shape, axes: Axes) -> int:
     return prod(shape[a] for a in axes)
 
 
-# ---- mean and variance ----------------------------------------------------------------------------------------------
+# ---- mean and variance -------------------------------------------------------------------------------------
 
 
 def _mean_run(xp: Any, x: Any, *, axes: Axes) -> Any:
@@ -65,7 +65,7 @@ def _var_vjp(F: Any, g: Any, out: Any, x: Any, *, axes: Axes, correction: float)
 
 composite("var", _reduced, _var_run, _var, vjp=(_var_vjp,))
 
-# ---- softmax --------------------------------------------------------------------------------------------------------
+# ---- softmax -----------------------------------------------------------------------------------------------
 
 
 def _same(x: Aval, **attrs: Any) -> Aval:
@@ -141,7 +141,7 @@ composite(
     vjp=(lambda F, g, out, x, *, dim: g - F.exp(out) * F.sum(g, (dim,), keepdim=True),),
 )
 
-# ---- normalisation --------------------------------------------------------------------------------------------------
+# ---- normalisation -----------------------------------------------------------------------------------------
 
 
 def _layer_norm_infer(x: Aval, *affine: Aval, ndim: int, eps: float) -> Aval:
@@ -248,7 +248,7 @@ def _batch_norm_vjp(
 
 composite("batch_norm", _batch_norm_infer, _batch_norm_run, _batch_norm, vjp=_batch_norm_vjp, arity=(3, 5))
 
-# ---- attention ------------------------------------------------------------------------------------------------------
+# ---- attention ---------------------------------------------------------------------------------------------
 
 
 def _attention_infer(q: Aval, k: Aval, v: Aval, *mask: Aval, scale: float, causal: bool) -> Aval:
@@ -306,7 +306,7 @@ composite(
     arity=(3, 4),
 )
 
-# ---- dropout --------------------------------------------------------------------------------------------------------
+# ---- dropout -----------------------------------------------------------------------------------------------
 
 
 def _dropout_infer(x: Aval, key: Aval, *, p: float) -> Aval:

@@ -8,7 +8,7 @@ from typing import Any
 from .table import define
 from .types import Aval, Shape, size_max, size_min
 
-# ---- expand -------------------------------------------------------------------------------------------------------
+# ---- expand ------------------------------------------------------------------------------------------------
 
 
 def _expand_infer(x: Aval, *, shape: Shape) -> Aval:
@@ -22,7 +22,10 @@ def _expand_infer(x: Aval, *, shape: Shape) -> Aval:
 
 def _expand_element(s: Any, index: tuple[Any, ...], x: Any, *, shape: Shape) -> Any:
     lead = len(shape) - x.ndim
-    grown = [s.index(0) if n == 1 and m != 1 else i for n, m, i in zip(x.shape, shape[lead:], index[lead:], strict=True)]
+    grown = [
+        s.index(0) if n == 1 and m != 1 else i
+        for n, m, i in zip(x.shape, shape[lead:], index[lead:], strict=True)
+    ]
     return x(*grown)
 
 
@@ -35,7 +38,7 @@ define(
     kind="view",
 )
 
-# ---- permute ------------------------------------------------------------------------------------------------------
+# ---- permute -----------------------------------------------------------------------------------------------
 
 
 def inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
@@ -59,12 +62,14 @@ define(
     kind="view",
 )
 
-# ---- reshape ------------------------------------------------------------------------------------------------------
+# ---- reshape -----------------------------------------------------------------------------------------------
 
 
 def _reshape_infer(x: Aval, *, shape: Shape) -> Aval:
     if prod(shape) != x.size:
-        raise RuntimeError(f"reshape: shape '{list(map(int, shape))}' is invalid for input of size {int(x.size)}")
+        raise RuntimeError(
+            f"reshape: shape '{list(map(int, shape))}' is invalid for input of size {int(x.size)}"
+        )
     return Aval(shape, x.dtype)
 
 
@@ -104,7 +109,7 @@ define(
     kind="view",
 )
 
-# ---- slice --------------------------------------------------------------------------------------------------------
+# ---- slice -------------------------------------------------------------------------------------------------
 
 Ints = tuple[int, ...]
 
@@ -115,7 +120,9 @@ def _extent(start: int, stop: int, step: int) -> int:
 
 def _slice_infer(x: Aval, *, starts: Ints, stops: Ints, steps: Ints) -> Aval:
     if not len(starts) == len(stops) == len(steps) == x.ndim or any(k < 1 for k in steps):
-        raise ValueError(f"slice: wants a start, a stop and a step > 0 for each axis of {x}, got {starts, stops, steps}")
+        raise ValueError(
+            f"slice: wants a start, a stop and a step > 0 for each axis of {x}, got {starts, stops, steps}"
+        )
     return Aval(tuple(map(_extent, starts, stops, steps)), x.dtype)
 
 
@@ -124,9 +131,7 @@ def _slice_run(xp: Any, x: Any, *, starts: Ints, stops: Ints, steps: Ints) -> An
 
 
 def _slice_element(s: Any, index: tuple[Any, ...], x: Any, *, starts: Ints, stops: Ints, steps: Ints) -> Any:
-    return x(
-        *(s.add(s.mul(i, s.index(k)), s.index(a)) for i, a, k in zip(index, starts, steps, strict=True))
-    )
+    return x(*(s.add(s.mul(i, s.index(k)), s.index(a)) for i, a, k in zip(index, starts, steps, strict=True)))
 
 
 def _slice_vjp(F: Any, g: Any, out: Any, x: Any, *, starts: Ints, stops: Ints, steps: Ints) -> Any:
@@ -189,7 +194,7 @@ define(
     arity=(2, 2),
 )
 
-# ---- diagonal -----------------------------------------------------------------------------------------------------
+# ---- diagonal ----------------------------------------------------------------------------------------------
 
 
 def _diagonal_size(shape: Shape, offset: int, dim1: int, dim2: int) -> int:
@@ -226,7 +231,9 @@ define(
     _diagonal_infer,
     _diagonal_run,
     vjp=(
-        lambda F, g, out, x, *, offset, dim1, dim2: F.diagonal_put(g.new_zeros(x.shape), g, offset, dim1, dim2),
+        lambda F, g, out, x, *, offset, dim1, dim2: F.diagonal_put(
+            g.new_zeros(x.shape), g, offset, dim1, dim2
+        ),
     ),
     element=_diagonal_element,
     put=lambda F, base, value, *, offset, dim1, dim2: F.diagonal_put(base, value, offset, dim1, dim2),
