@@ -51,6 +51,9 @@ def interpreted(kernel: Kernel, case: Case) -> np.ndarray:
     return arrays[case.output]
 
 
+#: Every case with the full tile, and with the small one where that makes a difference.
+PAIRS = [(n, tile) for n in NAMES for tile in TILES if tile == "full" or is_tiled(scheduled(n, tile))]
+
 # ---- the schedule ----
 
 
@@ -58,13 +61,6 @@ def interpreted(kernel: Kernel, case: Case) -> np.ndarray:
 def test_schedule_means_the_same(case: Case) -> None:
     got = interpreted(scheduled(case.name, "small"), case)
     np.testing.assert_allclose(got, expected(case.name), rtol=2e-6, atol=2e-5)
-
-
-def test_the_full_tile_means_the_same() -> None:
-    case = CASES[NAMES.index("matmul_5x8x21_dyn_in")]
-    kernel = scheduled(case.name, "full")
-    assert is_tiled(kernel)
-    np.testing.assert_allclose(interpreted(kernel, case), expected(case.name), rtol=2e-6, atol=2e-6)
 
 
 def test_products_are_tiled_where_a_tile_has_enough_to_do() -> None:
@@ -109,8 +105,7 @@ def test_a_block_of_dynamic_size_is_refused() -> None:
 
 @pytest.fixture(scope="module")
 def modules() -> dict[str, nvrtc.Compiled]:
-    kernels = [scheduled(name, tile) for name in NAMES for tile in TILES]
-    return cuda_modules({k.name: k for k in kernels})
+    return cuda_modules({k.name: k for k in (scheduled(*pair) for pair in PAIRS)})
 
 
 @needs_nvrtc
@@ -119,14 +114,12 @@ def test_every_kernel_compiles_without_spills(arch: str, modules: dict[str, nvrt
     module = modules[arch]
     assert module.image.startswith(b"\x7fELF")
     resources = module.resources()
-    assert set(resources) == {scheduled(name, tile).name for name in NAMES for tile in TILES}
+    assert set(resources) == {scheduled(*pair).name for pair in PAIRS}
     spilling = {k: r for k, r in resources.items() if r.spill_stores or r.spill_loads}
     assert not spilling
     # 65536 registers hold four blocks of 256 threads when none takes more than 64.
     assert max(r.registers for r in resources.values()) <= 64
-    tiled = {
-        scheduled(name, tile).name for name in NAMES for tile in TILES if is_tiled(scheduled(name, tile))
-    }
+    tiled = {k.name for k in (scheduled(*pair) for pair in PAIRS) if is_tiled(k)}
     assert {k for k, r in resources.items() if r.shared} == tiled
 
 
@@ -144,34 +137,7 @@ def test_nvrtc_says_what_is_wrong_with_a_source() -> None:
         nvrtc.compile_cuda("nonsense", "sm_80")
 
 
-# ---- run on the CPU ----
-
-
-@pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, str], np.ndarray]:
-    """Every case with either tile, in every order of threads: one library, one child process."""
-    kernels = {(name, tile): scheduled(name, tile) for name in NAMES for tile in TILES}
-    names = [k.name for k in kernels.values()]
-    library = shim.build(source(kernels.values()), names, tmp_path_factory.mktemp("cuda"))
-    cases = {c.name: c for c in CASES}
-    jobs = [shim.kernel_job(k, cases[name].arrays, cases[name].sizes) for (name, _), k in kernels.items()]
-    out = {}
-    for order, results in shim.run(library, jobs).items():
-        for (name, tile), kernel, memories in zip(kernels, kernels.values(), results, strict=True):
-            at = [b.name for b in kernel.buffers].index(cases[name].output)
-            out[name, tile, order] = memories[at]
-    return out
-
-
-@needs_gxx
-@pytest.mark.parametrize("order", shim.ORDERS)
-@pytest.mark.parametrize("tile", TILES)
-@pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_source_means_the_same(case: Case, tile: str, order: str, outputs: Any) -> None:
-    np.testing.assert_allclose(outputs[case.name, tile, order], expected(case.name), rtol=2e-6, atol=2e-5)
-
-
-# ---- barriers ----
+# ---- barriers: kernels by hand ----
 
 
 def reversal(sync: bool) -> Kernel:
@@ -206,33 +172,86 @@ def exchange(syncs: tuple[bool, bool]) -> Kernel:
     return Kernel(f"exchange_{syncs[0]:d}{syncs[1]:d}", buffers, (), (For("g", const(1), "grid", (shared,)),))
 
 
-def sums_of_neighbours(x: np.ndarray) -> np.ndarray:
+def in_half_of_the_threads(*body: loops.Stmt) -> loops.If:
+    return loops.If(loops.less(Index("t"), const(4)), body)
+
+
+def divergent(name: str, *after: loops.Stmt) -> Kernel:
+    """Half of the threads wait at a barrier; the others do not."""
+    return Kernel(name, (), (), (For("t", const(8), "block", (in_half_of_the_threads(Sync()), *after)),))
+
+
+#: The right ones first; each of the others lacks one barrier.
+BARRIERS = [
+    *(reversal(sync) for sync in (True, False)),
+    *(exchange(syncs) for syncs in ((True, True), (False, True), (True, False))),
+]
+RIGHT = {"reversal", "exchange_11"}
+DIVERGENT = {"leaves": divergent("leaves"), "waits_elsewhere": divergent("waits_elsewhere", Sync())}
+
+
+# ---- run on the CPU ----
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every kernel of this file in one library, so that g++ starts once."""
+    kernels = [*(scheduled(*pair) for pair in PAIRS), *BARRIERS, *DIVERGENT.values()]
+    return shim.build(source(kernels), [k.name for k in kernels], tmp_path_factory.mktemp("cuda"))
+
+
+@pytest.fixture(scope="module")
+def outputs(library: Path) -> dict[tuple[str, str, str], np.ndarray]:
+    """What every case leaves in its output, by name, tile and order of threads."""
+    cases = {c.name: c for c in CASES}
+    jobs = [
+        shim.kernel_job(scheduled(name, tile), cases[name].arrays, cases[name].sizes) for name, tile in PAIRS
+    ]
+    out = {}
+    for order, results in shim.run(library, jobs).items():
+        for (name, tile), memories in zip(PAIRS, results, strict=True):
+            at = [b.name for b in scheduled(name, tile).buffers].index(cases[name].output)
+            out[name, tile, order] = memories[at]
+    return out
+
+
+@needs_gxx
+@pytest.mark.parametrize("order", shim.ORDERS)
+@pytest.mark.parametrize(("name", "tile"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
+def test_source_means_the_same(name: str, tile: str, order: str, outputs: Any) -> None:
+    np.testing.assert_allclose(outputs[name, tile, order], expected(name), rtol=2e-6, atol=2e-5)
+
+
+@needs_gxx
+def test_the_shim_finds_an_access_out_of_bounds(library: Path) -> None:
+    case = CASES[0]
+    short = {**case.arrays, "w": case.arrays["w"][:-1].copy()}
+    with pytest.raises(AssertionError, match="generated code ended with -"):
+        shim.run(library, [shim.kernel_job(scheduled(case.name, "full"), short, {})])
+
+
+# ---- barriers ----
+
+
+def operand(kernel: Kernel) -> np.ndarray:
+    return np.arange(24 if kernel.name.startswith("reversal") else 8, dtype=np.float32)
+
+
+def wanted(x: np.ndarray) -> np.ndarray:
+    """What the kernel of these operands computes: blocks backwards, or three sums with the next."""
+    if x.size == 24:
+        return x.reshape(3, 8)[:, ::-1].ravel()
     for _ in range(3):
         x = x + np.roll(x, -1)
     return x
 
 
-def test_the_interpreter_waits_at_a_barrier() -> None:
-    x = np.arange(24, dtype=np.float32)
-    y = np.empty_like(x)
-    interpret(reversal(True), {"x": x, "y": y})
-    np.testing.assert_array_equal(y, x.reshape(3, 8)[:, ::-1].ravel())
-    x = np.arange(8, dtype=np.float32)
-    y = np.empty_like(x)
-    interpret(exchange((True, True)), {"x": x, "y": y})
-    np.testing.assert_array_equal(y, sums_of_neighbours(x))
-
-
-@pytest.mark.parametrize(
-    "kernel", [reversal(False), exchange((False, True)), exchange((True, False))], ids=str
-)
-def test_the_interpreter_finds_a_missing_barrier(kernel: Kernel) -> None:
-    n = 24 if kernel.name.startswith("reversal") else 8
-    x = np.arange(n, dtype=np.float32)
+@pytest.mark.parametrize("kernel", BARRIERS, ids=lambda k: k.name)
+def test_the_interpreter_waits_at_barriers_and_shows_a_missing_one(kernel: Kernel) -> None:
+    x = operand(kernel)
     y = np.empty_like(x)
     interpret(kernel, {"x": x, "y": y})
-    want = x.reshape(3, 8)[:, ::-1].ravel() if n == 24 else sums_of_neighbours(x)
-    assert not np.array_equal(y, want)
+    assert np.array_equal(y, wanted(x)) == (kernel.name in RIGHT)
 
 
 def test_the_interpreter_refuses_a_barrier_outside_of_a_block() -> None:
@@ -241,50 +260,21 @@ def test_the_interpreter_refuses_a_barrier_outside_of_a_block() -> None:
 
 
 @needs_gxx
-def test_the_shim_finds_a_missing_barrier(tmp_path: Path) -> None:
-    kernels = [
-        reversal(True),
-        reversal(False),
-        exchange((True, True)),
-        exchange((False, True)),
-        exchange((True, False)),
+def test_the_shim_waits_at_barriers_and_shows_a_missing_one(library: Path) -> None:
+    xs = [operand(k) for k in BARRIERS]
+    jobs = [
+        shim.kernel_job(k, {"x": x, "y": np.full_like(x, np.nan)}, {})
+        for k, x in zip(BARRIERS, xs, strict=True)
     ]
-    library = shim.build(source(kernels), [k.name for k in kernels], tmp_path)
-    jobs = []
-    for k in kernels:
-        x = np.arange(24 if k.name.startswith("reversal") else 8, dtype=np.float32)
-        jobs.append(shim.kernel_job(k, {"x": x, "y": np.full_like(x, np.nan)}, {}))
     results = shim.run(library, jobs)
-    right: dict[str, list[bool]] = {k.name: [] for k in kernels}
-    for order in shim.ORDERS:
-        for k, (x, y) in zip(kernels, results[order], strict=True):
-            want = x.reshape(3, 8)[:, ::-1].ravel() if x.size == 24 else sums_of_neighbours(x)
-            right[k.name].append(np.array_equal(y, want))
-    assert right.pop("reversal") == right.pop("exchange_11") == [True] * 3
-    assert not any(all(r) for r in right.values()), right
-    # A read before the write finds the poison whatever the order.
-    assert right["reversal_unsynced"] == [False] * 3
-
-
-def in_half_of_the_threads(*body: loops.Stmt) -> loops.If:
-    return loops.If(loops.less(Index("t"), const(4)), body)
+    for k, kernel in enumerate(BARRIERS):
+        right = [np.array_equal(results[order][k][1], wanted(xs[k])) for order in shim.ORDERS]
+        assert all(right) if kernel.name in RIGHT else not all(right), (kernel.name, right)
 
 
 @needs_gxx
-@pytest.mark.parametrize("after", [(), (Sync(),)], ids=["the rest leaves", "the rest waits elsewhere"])
-def test_the_shim_finds_a_barrier_that_not_all_threads_reach(after: loops.Body, tmp_path: Path) -> None:
-    block = For("t", const(8), "block", (in_half_of_the_threads(Sync()), *after))
-    library = shim.build(source([Kernel("divergent", (), (), (block,))]), ["divergent"], tmp_path)
-    job = shim.Job((), (shim.Launched("divergent", (1, 1, 1), (8, 1, 1), ()),))
-    with pytest.raises(AssertionError, match="not all threads of a block wait at the same barrier"):
+@pytest.mark.parametrize("name", DIVERGENT)
+def test_the_shim_finds_a_barrier_that_not_all_threads_reach(name: str, library: Path) -> None:
+    job = shim.Job((), (shim.Launched(name, (1, 1, 1), (8, 1, 1), ()),))
+    with pytest.raises(AssertionError, match=f"{name}, forward: not all threads of a block wait at the same"):
         shim.run(library, [job])
-
-
-@needs_gxx
-def test_the_shim_finds_an_access_out_of_bounds(tmp_path: Path) -> None:
-    kernel = schedule_gpu(matmul(3, 5, 7).kernel)
-    case = matmul(3, 5, 7)
-    library = shim.build(source([kernel]), [kernel.name], tmp_path)
-    short = {**case.arrays, "w": case.arrays["w"][:-1].copy()}
-    with pytest.raises(AssertionError, match="generated code ended with -"):
-        shim.run(library, [shim.kernel_job(kernel, short, {})])

@@ -4,7 +4,8 @@
 |----------------|----------------------------------------------------------------------------------------|
 | For grid/block | blockIdx / threadIdx, in the order they stand: x, y, z; extents give the launch         |
 | For others     | a for loop; `unroll` with #pragma unroll                                               |
-| Alloc          | a local array (register) or __shared__ memory, in a scope of its own                   |
+| Alloc          | a local array (register) or __shared__ memory                                          |
+| Let            | a constant of type long long                                                           |
 | Sync           | __syncthreads()                                                                        |
 | buffer b       | a pointer parameter `b_<name>`                                                         |
 | size n         | a parameter `long long n_<name>`, after the buffers                                    |
@@ -134,8 +135,17 @@ class _Writer:
     # ---- statements ----
 
     def body(self, body: Body, pad: str) -> Iterator[str]:
+        """Statements in a scope that the caller has opened; one that declares something does so in a scope of its own,
+        unless it has this one to itself."""
+        alone = len(body) == 1
         for s in body:
-            yield from self.stmt(s, pad)
+            match s:
+                case Let() | Alloc() | For(kind="grid" | "block") if not alone:
+                    yield f"{pad}{{"
+                    yield from self.stmt(s, pad + "  ")
+                    yield pad + "}"
+                case _:
+                    yield from self.stmt(s, pad)
 
     def stmt(self, s: Stmt, pad: str) -> Iterator[str]:
         match s:
@@ -155,7 +165,7 @@ class _Writer:
             case If(cond, body):
                 yield from self.braces(f"if ({self.index(cond)})", body, pad)
             case Let(var, value, body):
-                yield f"{pad}const long long {var} = {self.expr(value)};"
+                yield f"{pad}const long long {var} = {self.index(value)};"
                 yield from self.body(body, pad)
             case Sync():
                 yield f"{pad}__syncthreads();"
@@ -180,10 +190,8 @@ class _Writer:
             self.registers.add(s.buffer)
         size = "" if s.buffer in self.registers else f"[{count}]"
         shared = "__shared__ " if s.scope == "shared" else ""
-        yield f"{pad}{{"
-        yield f"{pad}  {shared}{TYPES[s.dtype]} {buffer_name(s.buffer)}{size};"
-        yield from self.body(s.body, pad + "  ")
-        yield pad + "}"
+        yield f"{pad}{shared}{TYPES[s.dtype]} {buffer_name(s.buffer)}{size};"
+        yield from self.body(s.body, pad)
 
     def accumulate(self, s: Accumulate) -> str:
         place, dtype = self.place(s.buffer, s.index), s.value.dtype

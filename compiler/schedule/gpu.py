@@ -5,10 +5,10 @@ Neighbouring threads read and write neighbouring elements of the axis stored las
 
 from __future__ import annotations
 
-from ..loops import For, If, Index, Kernel, add, ceildiv, const, less, mul, substitute
+from ..loops import For, If, Index, Kernel, add, ceildiv, const, less, mul
 from .contract import match
 from .gpu_tile import TILE, Tile, schedule_tile, worth_tiling
-from .steps import flatten, unwrap
+from .steps import flatten, let, unwrap
 from .stream import collapse
 
 #: Threads of a block: eight warps, enough to hide latency, few enough for any register count.
@@ -24,11 +24,11 @@ def schedule_gpu(kernel: Kernel, tile: Tile = TILE, threads: int = BLOCK) -> Ker
 
 
 def schedule_elements(kernel: Kernel, threads: int = BLOCK) -> Kernel:
-    """`grid block < n / threads: block thread < threads: if inside: …`: one element of the output a thread."""
+    """`grid block < n / threads: block thread < threads: if element < n: …`: one element of the output a thread."""
     kernel = collapse(kernel)
     nest, body = unwrap(kernel.body)
     extent, change = flatten(nest, "element")
-    place = add(mul(Index("block"), const(threads)), Index("thread"))
-    inside = If(less(place, extent), substitute(change(body), "element", place))
-    block = For("thread", const(threads), "block", (inside,))
+    inside = If(less(Index("element"), extent), change(body))
+    element = add(mul(Index("block"), const(threads)), Index("thread"))
+    block = For("thread", const(threads), "block", let("element", element, (inside,)))
     return kernel.replace(body=(For("block", ceildiv(extent, threads), "grid", (block,)),))

@@ -3,7 +3,7 @@
     grid cell < outer × strips of rows × strips of columns:
       shared a.tile[depth][rows], b.tile[depth][columns]
       block thread < threads:
-        acc[p][q] in registers, for rows thread / n + p*m and columns thread % n + q*n of the tile
+        acc[p][q] in registers, for rows p*m + ty and columns q*n + tx of the tile, thread = ty*n + tx
         serial step < terms / depth:
           copy both tiles, element by element, zero where the operand ends;  sync
           serial k < depth: acc[p][q] += a.tile[k][row p] * b.tile[k][column q];  sync
@@ -16,7 +16,6 @@ the axis that is contiguous in memory, so that a warp reads whole lines.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from .. import loops
@@ -25,7 +24,6 @@ from ..loops import (
     Accumulate,
     Alloc,
     Body,
-    Buffer,
     Const,
     Expr,
     For,
@@ -44,10 +42,9 @@ from ..loops import (
     less,
     mod,
     mul,
-    substitute,
 )
 from .contract import Contraction, ordered
-from .steps import flatten, unwrap, widen
+from .steps import flatten, let, unwrap, widen
 
 
 class Tile(NamedTuple):
@@ -123,68 +120,81 @@ class _Tiled:
     def thread(self) -> Body:
         """What one thread does: its sums from zero to the epilogue."""
         steps = For("step", ceildiv(self.terms, self.tile.depth), "serial", self.step())
-        body = (*self.each(self.c.head, guarded=_reads(self.c.head, self.buffers)), steps)
-        body = (*body, *self.each(self.c.tail, guarded=True))
+        tail = self.each(self.element((If(self.exists(), self.in_rows(self.c.tail)),)))
         shape = (self.high // self.tile.rows, self.wide // self.tile.columns)
-        return (self.c.acc.replace(shape=shape, body=body),)
+        body: Body = (self.c.acc.replace(shape=shape, body=(*self.each(self.head()), steps, *tail)),)
+        body = let("tx", mod(Index("thread"), const(self.tile.columns)), body)
+        return let("ty", floordiv(Index("thread"), const(self.tile.columns)), body)
 
-    def each(self, body: Body, guarded: bool = False) -> Body:
-        """`body` of the canonical kernel for every sum of this thread, row by row."""
-        down, across = const(self.tile.rows), const(self.tile.columns)
-        row = add(mul(Index("down"), const(self.high)), add(self.lane_row(), mul(Index("p"), down)))
-        column = add(mul(Index("across"), const(self.wide)), add(self.lane_column(), mul(Index("q"), across)))
+    def head(self) -> Body:
+        """The start of a sum; where it reads memory it may only do so for an element that there is."""
+        if not any(isinstance(e, Load) and e.buffer in self.buffers for e in loops.expressions(self.c.head)):
+            return self.c.head
+        return self.element((If(self.exists(), self.in_rows(self.c.head)),))
+
+    def element(self, body: Body) -> Body:
+        """`body` with the row and the column of sum `p, q` of this thread."""
+        row = add(mul(Index("down"), const(self.high)), self.in_tile_row())
+        column = add(mul(Index("across"), const(self.wide)), self.in_tile_column())
+        return let("row", row, let(self.c.column.var, column, body))
+
+    def in_tile_row(self) -> Expr:
+        return add(mul(Index("p"), const(self.tile.rows)), Index("ty"))
+
+    def in_tile_column(self) -> Expr:
+        return add(mul(Index("q"), const(self.tile.columns)), Index("tx"))
+
+    def exists(self) -> Expr:
+        return _both(less(Index("row"), self.rows), less(Index(self.c.column.var), self.columns))
+
+    def each(self, body: Body) -> Body:
+        """`body` for every sum `p, q` of this thread, whose accumulator it is then."""
         body = widen(widen(body, self.c.acc.buffer, Index("q")), self.c.acc.buffer, Index("p"))
-        if guarded:
-            body = (If(_both(less(row, self.rows), less(column, self.columns)), body),)
-        body = substitute(substitute(self.in_rows(body), "row", row), self.c.column.var, column)
         inner = For("q", const(self.wide // self.tile.columns), "unroll", body)
         return (For("p", const(self.high // self.tile.rows), "unroll", (inner,)),)
-
-    def lane_row(self) -> Expr:
-        return floordiv(Index("thread"), const(self.tile.columns))
-
-    def lane_column(self) -> Expr:
-        return mod(Index("thread"), const(self.tile.columns))
 
     # ---- one step along the terms ----
 
     def step(self) -> Body:
         """Copy `depth` terms of both operands, then add their products up."""
-        row = add(mul(Index("down"), const(self.high)), Index("across_tile"))
-        column = add(mul(Index("across"), const(self.wide)), Index("across_tile"))
-        a = self.copy("a.tile", self.c.broadcast, "row", row, self.rows, self.high, self.row_runs)
-        b = self.copy(
-            "b.tile", self.c.vector, self.c.column.var, column, self.columns, self.wide, not self.term_runs
-        )
+        rows = let("row", add(mul(Index("down"), const(self.high)), Index("place")), self.copied_row())
+        column = add(mul(Index("across"), const(self.wide)), Index("place"))
+        columns = let(self.c.column.var, column, self.copied_column())
+        a = self.copy(rows, self.high, self.row_runs)
+        b = self.copy(columns, self.wide, not self.term_runs)
         k = For("k", const(self.tile.depth), "serial", self.each((self.term(),)))
         return (*a, *b, Sync(), k, Sync())
 
     def term(self) -> Accumulate:
-        down, across = const(self.tile.rows), const(self.tile.columns)
-        a = Load("a.tile", (Index("k"), add(self.lane_row(), mul(Index("p"), down))), "float32")
-        b = Load("b.tile", (Index("k"), add(self.lane_column(), mul(Index("q"), across))), "float32")
+        a = Load("a.tile", (Index("k"), self.in_tile_row()), "float32")
+        b = Load("b.tile", (Index("k"), self.in_tile_column()), "float32")
         return self.c.term.replace(value=Scalar("mul", (a, b), "float32"))
 
-    def copy(
-        self, name: str, operand: Load, var: str, place: Expr, end: Expr, size: int, along: bool
-    ) -> Body:
-        """Fill a tile of `depth` terms and `size` places of `operand`, the threads side by side.
+    def copied_row(self) -> Body:
+        inside = _both(less(Index("term"), self.terms), less(Index("row"), self.rows))
+        return self.in_rows(self.copied("a.tile", self.c.broadcast, inside))
+
+    def copied_column(self) -> Body:
+        inside = _both(less(Index("term"), self.terms), less(Index(self.c.column.var), self.columns))
+        return self.copied("b.tile", self.c.vector, inside)
+
+    def copied(self, tile: str, operand: Load, inside: Expr) -> Body:
+        value = Select(inside, operand, Const(0.0, "float32"), "float32")
+        return (Store(tile, (Index("k"), Index("place")), value),)
+
+    def copy(self, body: Body, size: int, along: bool) -> Body:
+        """Run `body` for every term `k` and `place` of a tile, the threads side by side.
 
         `along`: neighbouring threads take neighbouring places, else neighbouring terms.
         """
-        count = self.tile.depth * size
-        at = add(mul(Index("turn"), const(self.tile.threads)), Index("thread"))
-        inner = const(size if along else self.tile.depth)
-        slow, fast = floordiv(at, inner), mod(at, inner)
-        depth, across = (slow, fast) if along else (fast, slow)
-        term = add(mul(Index("step"), const(self.tile.depth)), depth)
-        inside = _both(less(term, self.terms), less(place, end))
-        value = Select(inside, operand, Const(0.0, "float32"), "float32")
-        body: Body = (Store(name, (depth, Index("across_tile")), value),)
-        body = substitute(self.in_terms(self.in_rows(body)), "term", term)
-        body = substitute(substitute(body, var, place), "across_tile", across)
+        count, inner = self.tile.depth * size, size if along else self.tile.depth
+        slow, fast = ("k", "place") if along else ("place", "k")
+        term = add(mul(Index("step"), const(self.tile.depth)), Index("k"))
+        body = let("term", term, self.in_terms(body))
+        body = let(slow, floordiv(Index("at"), const(inner)), let(fast, mod(Index("at"), const(inner)), body))
         if count % self.tile.threads:
-            body = (If(less(at, const(count)), body),)
+            body = (If(less(Index("at"), const(count)), body),)
+        body = let("at", add(mul(Index("turn"), const(self.tile.threads)), Index("thread")), body)
         return (For("turn", ceildiv(const(count), self.tile.threads), "unroll", body),)
 
 
@@ -203,7 +213,3 @@ def _both(x: Expr, y: Expr) -> Expr:
         case _, Const(value):
             return x if value else y
     return Scalar("logical_and", (x, y), "bool")
-
-
-def _reads(body: Body, buffers: Mapping[str, Buffer]) -> bool:
-    return any(isinstance(e, Load) and e.buffer in buffers for e in loops.expressions(body))
