@@ -9,7 +9,7 @@ import click
 from rich.table import Table
 
 from ..runtime import Info, inspect
-from ..runtime.checking import describe, range_text
+from ..runtime.checking import describe, outside, range_text
 from ..runtime.inspecting import size_text
 from ..serialized_models.container import ZIP_MAGIC
 from .console import show, table
@@ -39,14 +39,14 @@ def command(file: str, graph: bool, kernels: bool) -> None:
 def artifact_tables(info: Info, kernels: bool) -> list[Table]:
     """What an artifact says of itself."""
     m = info.manifest
-    hidden = frozenset(s.name for s in m.state)
+    hidden = {s.name for s in m.state}
     facts: list[tuple[str, object]] = [
         ("file", f"{info.path}, {size_text(info.bytes)}"),
         ("sha256", info.digest),
         ("built by", f"{m.builder['name']} {m.builder['version']}, format {m.format}, ABI {m.abi}"),
         ("runs on", f"{m.machine}: {', '.join(m.levels)}"),
         ("options", ", ".join(f"{k}={v}" for k, v in sorted(m.options.items())) or "the defaults"),
-        *(("entry", describe(e, {}, hidden, ranges=False)) for e in m.entries),
+        *(("entry", describe(outside(e, hidden))) for e in m.entries),
         *(("size", f"{name}: {range_text(bounds)}") for name, bounds in sorted(m.dims.items())),
         *(("state", f"{s.name}: {s.dtype}{list(s.shape)}") for s in m.state),
         *(("workspace", f"{e.name}: {e.workspace} bytes") for e in m.entries),

@@ -61,6 +61,8 @@ def dtype_of(name: str) -> np.dtype[Any]:
 def is_dtype(array: Array, name: str) -> bool:
     """Whether the elements are of the named type in this machine's byte order."""
     found = array.dtype
+    if found == dtype_of(name):
+        return True
     return found.isnative and (found.name == name or (name == "bfloat16" and found.name == "uint16"))
 
 

@@ -1,23 +1,24 @@
-"""One entry point as a Python function: a fast path written for its signature, and a full path that explains.
-
-A call that has exactly the arrays the entry takes costs about a microsecond besides the model's own work. So
-the fast path is source text made when the model loads, as `dataclasses` does it: no loop over arguments is
-left in it."""
+"""One entry point as a Python function: the fast path of `fast.py`, and a full path that converts and
+explains.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from ..serialized_models.format import Entry, Manifest, Tensor
-from ..serialized_models.sizes import Reading, compile_size, names_in, readings, rename, solve
-from .arrays import DATA_OFFSET, DENSE, LAYOUT_IS_KNOWN, Array, address, dense, dtype_of
-from .checking import Signature, arrays_of, bind, measure, outputs_for, signature_of
+from ..serialized_models.format import Entry, Manifest
+from ..serialized_models.sizes import compile_size, names_in, solve
+from .arrays import Array, address, dense, dtype_of
+from .checking import arrays_of, bind, describe, measure, outputs_for, outside, signature_of
+from .fast import fast_source
 from .library import function, grow_pool
+from .state import Memory
 from .threads import checked_threads
 
 ALIGNMENT = 64
@@ -25,7 +26,7 @@ ALIGNMENT = 64
 
 
 class Scratch:
-    """What one running call owns: the argument block of int64 and a workspace, which grows to the largest
+    """What one running call owns: the argument block of int64, and a workspace that grows to the largest
     call's.
     """
 
@@ -44,13 +45,26 @@ class Scratch:
 
 
 class Entrypoint:
-    """An entry of a loaded library. Calls from several threads run at once: each takes a scratch of its
-    own.
-    """
+    """An entry of a loaded library, with the state that it finds in `memory`.
 
-    def __init__(self, library: ctypes.CDLL, manifest: Manifest, entry: Entry, threads: int) -> None:
-        self.entry, self.threads, self.library, self.manifest = entry, threads, library, manifest
-        self.signature: Signature = signature_of(manifest.name, entry, manifest.dims)
+    Calls from several threads run at once, each with a scratch of its own; those with state one after
+    another. `entry` is what the library takes, `front` what is left of it for the caller."""
+
+    def __init__(
+        self, library: ctypes.CDLL, manifest: Manifest, entry: Entry, threads: int, memory: Memory
+    ) -> None:
+        self.library, self.manifest, self.entry, self.threads, self.memory = (
+            library,
+            manifest,
+            entry,
+            threads,
+            memory,
+        )
+        self.front = outside(entry, memory.slots)
+        self.signature = signature_of(manifest.name, self.front, manifest.dims)
+        self.inputs = [memory.slots.get(t.name) for t in entry.inputs]
+        self.changed = {o: slot for i, o in entry.state if (slot := self.inputs[i]) is not None}
+        self.outputs = [self.changed.get(k) for k in range(len(entry.outputs))]
         self.native = function(library, entry.symbol, ctypes.c_int32, ctypes.c_void_p)
         self.workspace = compile_size(entry.workspace, entry.sizes)
         self.words = len(entry.inputs) + len(entry.outputs) + len(entry.sizes) + 2
@@ -64,6 +78,10 @@ class Entrypoint:
         new.reserve(self.fixed)
         return new
 
+    def pure(self) -> Entrypoint:
+        """The same entry, its state among inputs and outputs."""
+        return Entrypoint(self.library, self.manifest, self.entry, self.threads, Memory())
+
     def function(self) -> Callable[..., Any]:
         """The entry as a function `(*inputs, out=None, threads=None)`."""
         names: dict[str, Any] = {
@@ -74,28 +92,34 @@ class Entrypoint:
             "checked": self.checked,
             "failed": self.failed,
             "free": self.free,
+            "here": self.memory.here,
+            "there": self.memory.there,
+            "lock": self.memory.lock,
             "native": self.native,
             "new_scratch": self.scratch,
             "pack": self.head.pack_into,
             "solve": solve,
         }
-        names |= {f"t{k}": dtype_of(t.dtype) for k, t in enumerate((*self.entry.inputs, *self.entry.outputs))}
-        exec(compile(fast_source(self.entry, self.manifest.dims), f"<{self.signature.name}>", "exec"), names)
+        arrays = (*self.front.inputs, *self.front.outputs)
+        names |= {f"t{k}": dtype_of(t.dtype) for k, t in enumerate(arrays)}
+        changed = tuple(self.changed.values())
+        text = fast_source(self.front, self.manifest.dims, self.inputs, self.outputs, changed)
+        exec(compile(text, f"<{self.signature.name}>", "exec"), names)
         made: Callable[..., Any] = names["call"]
+        made.__name__ = made.__qualname__ = self.entry.name
+        made.__doc__ = describe(self.front, self.manifest.dims)
         return made
 
     def checked(self, args: tuple[Any, ...], named: Mapping[str, Any], out: Any, threads: Any) -> Any:
         """The call with all its checks, conversions and options."""
-        values = bind(self.signature.name, self.entry.inputs, args, named)
+        values = bind(self.signature.name, self.front.inputs, args, named)
         arrays = arrays_of(self.signature, values)
         sizes = measure(self.signature, arrays)
         results = outputs_for(self.signature, sizes, out)
-        self.run([dense(a) for a in arrays], results, sizes, threads)
+        self.run([dense(a) for a in arrays], results, sizes, self._threads(threads))
         return results[0] if len(results) == 1 else tuple(results)
 
-    def run(
-        self, inputs: list[Array], outputs: list[Any], sizes: tuple[int, ...], threads: Any = None
-    ) -> None:
+    def run(self, inputs: list[Array], outputs: list[Array], sizes: tuple[int, ...], threads: int) -> None:
         """Call the native function on arrays that were checked. An output may overlap inputs."""
         apart = [np.empty_like(o) if any(np.may_share_memory(o, i) for i in inputs) else o for o in outputs]
         try:
@@ -104,9 +128,9 @@ class Entrypoint:
             scratch = self.scratch()
         if (size := self.workspace(*sizes)) > scratch.bytes:
             scratch.reserve(size)
-        self.head.pack_into(scratch.block, 0, *map(address, inputs), *map(address, apart), *sizes)
-        scratch.block[-1] = self.threads if threads is None else self._threads(threads)
-        code = self.native(scratch.address)
+        scratch.block[-1] = threads
+        with self.memory.lock if self.changed or any(s is not None for s in self.inputs) else nullcontext():
+            code = self._native_call(scratch, map(address, inputs), map(address, apart), sizes)
         scratch.block[-1] = self.threads
         self.free.append(scratch)
         if code:
@@ -115,7 +139,21 @@ class Entrypoint:
             if wanted is not made:
                 wanted[...] = made
 
+    def _native_call(
+        self, scratch: Scratch, inputs: Iterator[int], outputs: Iterator[int], sizes: tuple[int, ...]
+    ) -> int:
+        here, there = self.memory.here, self.memory.there
+        before = [next(inputs) if slot is None else here[slot] for slot in self.inputs]
+        after = [next(outputs) if slot is None else there[slot] for slot in self.outputs]
+        self.head.pack_into(scratch.block, 0, *before, *after, *sizes)
+        code: int = self.native(scratch.address)
+        if code == 0:
+            self.memory.swap(self.changed.values())
+        return code
+
     def _threads(self, threads: Any) -> int:
+        if threads is None:
+            return self.threads
         count = checked_threads(threads, f"{self.signature.name}: threads")
         grow_pool(count)
         return count
@@ -130,79 +168,3 @@ class Entrypoint:
         if code == -1:
             return RuntimeError(f"{name}: the CPU level in use was lost; load the model again")
         return RuntimeError(f"{name} returned the unknown code {code}: upgrade tapecast, or report this")
-
-
-def fast_source(entry: Entry, dims: Mapping[str, tuple[int, int | None]]) -> str:
-    """The text of `call`. `a0…` are inputs, `y0…` outputs, `h0…` shapes, `s0…` sizes, `t0…` dtypes."""
-    inputs, outputs = range(len(entry.inputs)), range(len(entry.outputs))
-    sizes = {name: f"s{k}" for k, name in enumerate(entry.sizes)}
-    results = ", ".join(f"y{k}" for k in outputs)
-    words = [*(_address(f"a{k}") for k in inputs), *(_address(f"y{k}") for k in outputs), *sizes.values()]
-    lines = [
-        "def call(*args, out=None, threads=None, **named):",
-        "    try:",
-        f"        {''.join(f'a{k}, ' for k in inputs) or '()'} = args",
-        *(f"        h{k} = a{k}.shape" for k in inputs),
-        *(
-            f"        {sizes[r.size]} = {_read(r, sizes)}"
-            for r in readings([t.shape for t in entry.inputs], entry.sizes)
-        ),
-        f"        right = {' and '.join(_conditions(entry, dims, sizes))}",
-        "    except (AttributeError, IndexError, TypeError, ValueError):",
-        "        right = False",
-        "    if not right:",
-        "        return checked(args, named, out, threads)",
-        "    try:",
-        "        scratch = free.pop()",
-        "    except IndexError:",
-        "        scratch = new_scratch()",
-        *(_reserve(entry, sizes) if names_in(entry.workspace) else []),
-        *(f"    y{k} = empty({_shape(entry.outputs[k], sizes)}, t{k + len(inputs)})" for k in outputs),
-        f"    pack(scratch.block, 0, {', '.join(words)})" if words else "",
-        "    code = native(scratch.address)",
-        "    free.append(scratch)",
-        "    if code:",
-        "        raise failed(code)",
-        f"    return {results if len(outputs) == 1 else f'({results})'}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _address(name: str) -> str:
-    return f"at(id({name}) + {DATA_OFFSET}).value" if LAYOUT_IS_KNOWN else f"address({name})"
-
-
-def _read(reading: Reading, sizes: dict[str, str]) -> str:
-    """The value of a size, from the shape of an input."""
-    length = f"h{reading.input}[{reading.axis}]"
-    if reading.text == reading.size:
-        return length
-    return f"solve({length}, {', '.join(rename(end, sizes) for end in reading.ends())})"
-
-
-def _conditions(entry: Entry, dims: Mapping[str, tuple[int, int | None]], sizes: dict[str, str]) -> list[str]:
-    """What the fast path takes: arrays of numpy's own class with the right dtype and layout, shapes that
-    fit.
-    """
-    arrays = [
-        f"a{k}.__class__ is ndarray and a{k}.dtype is t{k} and a{k}.flags.num & {DENSE} == {DENSE}"
-        for k in range(len(entry.inputs))
-    ]
-    shapes = [f"h{k} == {_shape(t, sizes)}" for k, t in enumerate(entry.inputs)]
-    ranges = [
-        f"{low} <= {sizes[name]}" + ("" if high is None else f" <= {high}")
-        for name, (low, high) in ((name, dims[name]) for name in entry.sizes)
-    ]
-    return [*arrays, *shapes, *ranges, "out is None and threads is None and not named"]
-
-
-def _shape(tensor: Tensor, sizes: dict[str, str]) -> str:
-    return f"({''.join(f'{rename(str(axis), sizes)}, ' for axis in tensor.shape)})"
-
-
-def _reserve(entry: Entry, sizes: dict[str, str]) -> list[str]:
-    return [
-        f"    need = {rename(entry.workspace, sizes)}",
-        "    if need > scratch.bytes:",
-        "        scratch.reserve(need)",
-    ]

@@ -5,7 +5,7 @@ The fast path of `calling.py` passes arrays that are right at once and leaves al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,17 @@ Dims = Mapping[str, tuple[int, int | None]]
 Sizes = tuple[int, ...]
 
 
+class Reader(NamedTuple):
+    """How a size is read from an axis; `ends`, if that is an expression, gives its length at 0 and 1 of the
+    size.
+    """
+
+    size: str
+    input: int
+    axis: int
+    ends: tuple[Callable[..., int], Callable[..., int]] | None
+
+
 class Signature(NamedTuple):
     """An entry with its shapes as functions of the sizes. `name` is the model's and the entry's:
     `resnet.forward`.
@@ -28,13 +39,30 @@ class Signature(NamedTuple):
     dims: Dims
     input_shapes: tuple[Callable[..., tuple[int, ...]], ...]
     output_shapes: tuple[Callable[..., tuple[int, ...]], ...]
+    readers: tuple[Reader, ...]
+
+    def giver(self, size: str) -> str:
+        """The name of the input that gives a size."""
+        return next(self.entry.inputs[r.input].name for r in self.readers if r.size == size)
 
 
 def signature_of(model: str, entry: Entry, dims: Dims) -> Signature:
     """Prepare the checks of an entry."""
     shapes = [_shape_function(t, entry.sizes) for t in (*entry.inputs, *entry.outputs)]
     count = len(entry.inputs)
-    return Signature(f"{model}.{entry.name}", entry, dims, tuple(shapes[:count]), tuple(shapes[count:]))
+    readers = tuple(_readers(entry))
+    return Signature(
+        f"{model}.{entry.name}", entry, dims, tuple(shapes[:count]), tuple(shapes[count:]), readers
+    )
+
+
+def _readers(entry: Entry) -> Iterator[Reader]:
+    known: list[str] = []
+    for r in readings([t.shape for t in entry.inputs], entry.sizes):
+        low, high = r.ends()
+        ends = None if r.text == r.size else (compile_size(low, known), compile_size(high, known))
+        yield Reader(r.size, r.input, r.axis, ends)
+        known.append(r.size)
 
 
 def _shape_function(tensor: Tensor, sizes: Sequence[str]) -> Callable[..., tuple[int, ...]]:
@@ -42,18 +70,27 @@ def _shape_function(tensor: Tensor, sizes: Sequence[str]) -> Callable[..., tuple
     return lambda *values: tuple(axis(*values) for axis in axes)
 
 
-def describe(entry: Entry, dims: Dims, hidden: frozenset[str] = frozenset(), *, ranges: bool = True) -> str:
-    """The signature for people: `forward(x: float32[batch, 3]) -> float32[batch, 3]   with batch 1 to
-    1024`.
+def outside(entry: Entry, state: Collection[str]) -> Entry:
+    """The entry as its callers see it: without the inputs that are named in `state` and the outputs replacing
+    them.
     """
-    inputs = ", ".join(f"{t.name}: {t}" for t in entry.inputs if t.name not in hidden)
-    kept = {o for i, o in entry.state if entry.inputs[i].name in hidden}
-    outputs = [str(t) for k, t in enumerate(entry.outputs) if k not in kept]
+    hidden = {i for i, t in enumerate(entry.inputs) if t.name in state}
+    replaced = {o for i, o in entry.state if i in hidden}
+    inputs = tuple(t for i, t in enumerate(entry.inputs) if i not in hidden)
+    outputs = tuple(t for o, t in enumerate(entry.outputs) if o not in replaced)
+    return entry._replace(inputs=inputs, outputs=outputs, state=())
+
+
+def describe(entry: Entry, dims: Dims | None = None) -> str:
+    """The signature for people: `forward(x: float32[batch, 3]) -> float32[batch, 3]   with batch 1 to 1024`.
+
+    Without `dims` it leaves out the ranges.
+    """
+    inputs = ", ".join(f"{t.name}: {t}" for t in entry.inputs)
+    outputs = [str(t) for t in entry.outputs]
     result = outputs[0] if len(outputs) == 1 else f"({', '.join(outputs)})"
-    shown_ranges = [f"{name} {range_text(dims[name])}" for name in entry.sizes] if ranges else []
-    return f"{entry.name}({inputs}) -> {result}" + (
-        f"   with {', '.join(shown_ranges)}" if shown_ranges else ""
-    )
+    ranges = ", ".join(f"{name} {range_text(dims[name])}" for name in entry.sizes) if dims else ""
+    return f"{entry.name}({inputs}) -> {result}" + (f"   with {ranges}" if ranges else "")
 
 
 def range_text(bounds: tuple[int, int | None]) -> str:
@@ -110,11 +147,11 @@ def shown(array: Array) -> str:
 def measure(signature: Signature, arrays: Sequence[Array]) -> Sizes:
     """The values of the entry's sizes. Raises ValueError if a shape, a relation or a range does not hold."""
     _check_ranks(signature, arrays)
-    sizes, givers = _read_sizes(signature.entry, arrays)
+    sizes = _read_sizes(signature, arrays)
     values = tuple(sizes[name] for name in signature.entry.sizes)
-    _check_shapes(signature, arrays, values, givers)
+    _check_shapes(signature, arrays, values)
     for size in signature.entry.sizes:
-        _check_range(signature, size, sizes[size], givers[size])
+        _check_range(signature, size, sizes[size])
     return values
 
 
@@ -128,65 +165,62 @@ def _check_ranks(signature: Signature, arrays: Sequence[Array]) -> None:
             )
 
 
-def _read_sizes(entry: Entry, arrays: Sequence[Array]) -> tuple[dict[str, int], dict[str, str]]:
-    """Each size's value, and the name of the input that gave it."""
+def _read_sizes(signature: Signature, arrays: Sequence[Array]) -> dict[str, int]:
+    """Each size's value, from the axis that gives it."""
     sizes: dict[str, int] = {}
-    givers: dict[str, str] = {}
-    for reading in readings([t.shape for t in entry.inputs], entry.sizes):
-        length = arrays[reading.input].shape[reading.axis]
-        ends = (compile_size(end, tuple(sizes))(*sizes.values()) for end in reading.ends())
-        sizes[reading.size] = length if reading.text == reading.size else solve(length, *ends)
-        givers[reading.size] = entry.inputs[reading.input].name
-    return sizes, givers
+    for reader in signature.readers:
+        length = arrays[reader.input].shape[reader.axis]
+        if reader.ends is not None:
+            values = sizes.values()
+            length = solve(length, reader.ends[0](*values), reader.ends[1](*values))
+        sizes[reader.size] = length
+    return sizes
 
 
-def _check_shapes(
-    signature: Signature, arrays: Sequence[Array], values: Sizes, givers: Mapping[str, str]
-) -> None:
+def _check_shapes(signature: Signature, arrays: Sequence[Array], values: Sizes) -> None:
     for tensor, array, shape in zip(signature.entry.inputs, arrays, signature.input_shapes, strict=True):
         wanted = shape(*values)
         if array.shape != wanted:
             raise ValueError(
                 f"{signature.name}: input {tensor.name} should be {tensor}, here {list(wanted)}"
-                f"{_since(signature, tensor, values, givers)}, and {shown(array)} came: give shapes that fit"
+                f"{_since(signature, tensor, values)}, and {shown(array)} came: give shapes that fit"
             )
 
 
-def _since(signature: Signature, tensor: Tensor, values: Sizes, givers: Mapping[str, str]) -> str:
+def _since(signature: Signature, tensor: Tensor, values: Sizes) -> str:
     """The sizes of a tensor that other inputs decided: `, as batch is 2 in q`."""
     used = {n for axis in tensor.shape for n in names_in(str(axis))}
     known = [(n, v) for n, v in zip(signature.entry.sizes, values, strict=True) if n in used]
-    return "".join(f", as {n} is {v} in {givers[n]}" for n, v in known if givers[n] != tensor.name)
+    return "".join(
+        f", as {n} is {v} in {signature.giver(n)}" for n, v in known if signature.giver(n) != tensor.name
+    )
 
 
-def _check_range(signature: Signature, size: str, value: int, giver: str) -> None:
+def _check_range(signature: Signature, size: str, value: int) -> None:
     low, high = signature.dims[size]
     if value < low or (high is not None and value > high):
         advice = "split it" if high is not None and value > high else "pad it"
         raise ValueError(
             f"{signature.name}: the size {size} should be {range_text((low, high))}, and it is {value} in "
             f"input "
-            f"{giver}: {advice}, or compile the model for a wider range"
+            f"{signature.giver(size)}: {advice}, or compile the model for a wider range"
         )
 
 
-def outputs_for(
-    signature: Signature, sizes: Sizes, out: Any, skip: frozenset[int] = frozenset()
-) -> list[Array | None]:
-    """Arrays to write to, new or the caller's; None for the outputs in `skip`. Raises for a wrong `out`."""
-    places = [k for k in range(len(signature.entry.outputs)) if k not in skip]
-    given: Sequence[Any] = [None] * len(places)
+def outputs_for(signature: Signature, sizes: Sizes, out: Any) -> list[Array]:
+    """Arrays to write to, new or the caller's. Raises TypeError or ValueError for an `out` that does not
+    fit.
+    """
+    count = len(signature.entry.outputs)
+    given: Sequence[Any] = [None] * count
     if out is not None:
         given = out if isinstance(out, (tuple, list)) else (out,)
-    if len(given) != len(places):
+    if len(given) != count:
         raise ValueError(
-            f"{signature.name}: out should be {counted(len(places), 'array')}, and {len(given)} came: give "
-            f"one for each"
+            f"{signature.name}: out should be {counted(count, 'array')}, and {len(given)} came: give one "
+            f"for each"
         )
-    arrays: list[Array | None] = [None] * len(signature.entry.outputs)
-    for place, array in zip(places, given, strict=True):
-        arrays[place] = _output(signature, place, sizes, array)
-    return arrays
+    return [_output(signature, place, sizes, array) for place, array in enumerate(given)]
 
 
 def _output(signature: Signature, place: int, sizes: Sizes, array: Any) -> Array:

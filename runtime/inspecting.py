@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..serialized_models.container import Container, digest_of, open_container
 from ..serialized_models.format import GRAPH, STATE, WEIGHTS, Manifest
-from .checking import describe
+from .checking import describe, outside
 from .load import manifest_of
 from .source import Origin, opened
 
@@ -60,9 +60,9 @@ def _lines(info: Info) -> Iterator[str]:
     yield f"  format {m.format}, ABI {m.abi}, built by {m.builder['name']} {m.builder['version']}"
     yield f"  for {m.machine}: {', '.join(m.levels)}"
     yield f"  options: {', '.join(f'{k}={v}' for k, v in sorted(m.options.items())) or 'the defaults'}"
-    hidden = frozenset(s.name for s in m.state)
+    hidden = {s.name for s in m.state}
     for entry in m.entries:
-        yield f"  {describe(entry, m.dims, hidden)}"
+        yield f"  {describe(outside(entry, hidden), m.dims)}"
         yield f"    workspace {entry.workspace} bytes"
     yield from (f"  state {s.name}: {s.dtype}{list(s.shape)}" for s in m.state)
     for name, section in sorted(m.sections.items()):

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..serialized_models.container import Container
-from ..serialized_models.format import Manifest
+from ..serialized_models.format import STATE, Manifest
 from .arrays import Array
 from .calling import Entrypoint
 from .checking import counted, describe
 from .library import function
-from .state import Memory, with_memory
+from .state import Memory
 
 
 class Model:
@@ -43,13 +43,12 @@ class Model:
         self.name, self.manifest, self.methods = manifest.name, manifest.text, methods
         self.threads = next(iter(points.values())).threads
         self._library, self._memory, self._points = library, memory, points
-        self._levels, self._entries, self._dims = manifest.levels, manifest.entries, manifest.dims
+        self._levels, self._dims = manifest.levels, manifest.dims
 
     @property
     def signature(self) -> str:
         """The entry points with dtypes, shapes and ranges, one a line."""
-        hidden = frozenset(self._memory.now)
-        return "\n".join(describe(e, self._dims, hidden) for e in self._entries)
+        return "\n".join(describe(p.front, self._dims) for p in self._points.values())
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         return next(iter(self.methods.values()))(*args, **named)
@@ -81,7 +80,7 @@ class Model:
 
         It neither reads nor changes what the model keeps between calls.
         """
-        return self._points[name].function()
+        return self._points[name].pure().function()
 
     def state(self) -> dict[str, Array]:
         """Copies of the values kept between calls, by name; empty for a model without state."""
@@ -115,18 +114,9 @@ def level_number(level: str, levels: tuple[str, ...]) -> int:
 
 def make_model(library: ctypes.CDLL, manifest: Manifest, container: Container, threads: int) -> Model:
     """A model of its own class, whose call goes straight to the entry's function."""
-    memory = Memory(manifest, container)
-    points = {e.name: Entrypoint(library, manifest, e, threads) for e in manifest.entries}
-    methods = {name: _method(point, memory) for name, point in points.items()}
+    memory = Memory(manifest.state, container.read(STATE))
+    points = {e.name: Entrypoint(library, manifest, e, threads, memory) for e in manifest.entries}
+    methods = {name: point.function() for name, point in points.items()}
     members = {name: staticmethod(m) for name, m in methods.items() if not hasattr(Model, name)}
     members["__call__"] = staticmethod(next(iter(methods.values())))
     return type("Model", (Model,), members)(library, manifest, memory, points, methods)
-
-
-def _method(point: Entrypoint, memory: Memory) -> Callable[..., Any]:
-    entry = point.entry
-    has_state = any(t.name in memory.now for t in entry.inputs)
-    made = with_memory(point, memory) if has_state else point.function()
-    made.__name__ = made.__qualname__ = entry.name
-    made.__doc__ = describe(entry, point.manifest.dims, frozenset(memory.now))
-    return made

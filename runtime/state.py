@@ -1,93 +1,71 @@
-"""What a model keeps between calls: running statistics, optimiser moments, parameters of a compiled training
+"""What a model keeps between calls: running statistics, optimiser moments, the parameters of a training
 step.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..serialized_models.container import Container
-from ..serialized_models.format import STATE, Manifest, State
-from .arrays import Array, dense, dtype_of
-from .calling import Entrypoint
-from .checking import arrays_of, bind, measure, outputs_for, shown
+from ..serialized_models.format import State
+from .arrays import Array, address, dtype_of
+from .checking import shown
 
 
 class Memory:
-    """The state of one loaded model, by name. A call with state holds the lock: such calls run one after
-    another.
+    """The state of one loaded model. `section` is state.bin, which has the first values.
 
-    Each value has two arrays: a call reads one and writes the other, then they swap, so that a call that
-    fails leaves the state as it was."""
+    Each value has a slot with two arrays: a call reads the one at address `here[slot]` and writes the one at
+    `there[slot]`, then the two swap, so that a call that fails leaves the state as it was. Calls with state
+    hold the lock."""
 
-    def __init__(self, manifest: Manifest, container: Container) -> None:
+    def __init__(self, states: Sequence[State] = (), section: bytes | memoryview = b"") -> None:
         self.lock = threading.Lock()
-        self.initial = {s.name: _initial(s, container) for s in manifest.state}
-        self.now = {name: array.copy() for name, array in self.initial.items()}
-        self.next = {name: np.empty_like(array) for name, array in self.initial.items()}
+        self.slots = {s.name: k for k, s in enumerate(states)}
+        self.initial = {s.name: _initial(s, section) for s in states}
+        pairs = [(array.copy(), np.empty_like(array)) for array in self.initial.values()]
+        self.here = [address(a) for a, _ in pairs]
+        self.there = [address(b) for _, b in pairs]
+        self.arrays = {address(array): array for pair in pairs for array in pair}
+
+    def now(self, name: str) -> Array:
+        """The present value itself, not a copy."""
+        return self.arrays[self.here[self.slots[name]]]
 
     def read(self) -> dict[str, Array]:
         """A copy of every value."""
         with self.lock:
-            return {name: array.copy() for name, array in self.now.items()}
+            return {name: self.now(name).copy() for name in self.slots}
 
     def write(self, values: Mapping[str, Any]) -> None:
-        """Replace values. Raises KeyError or ValueError, before anything is replaced, if one does not
-        belong.
-        """
+        """Replace values. Raises KeyError or ValueError, before anything is replaced, if one does not fit."""
         for name, value in values.items():
-            if name not in self.now:
-                raise KeyError(f"no state is named {name}: there are {', '.join(self.now) or 'none'}")
-            array, wanted = np.asarray(value), self.now[name]
+            if name not in self.slots:
+                raise KeyError(f"no state is named {name}: there are {', '.join(self.slots) or 'none'}")
+            array, wanted = np.asarray(value), self.initial[name]
             if array.shape != wanted.shape or array.dtype != wanted.dtype:
                 raise ValueError(
                     f"the state {name} should be {shown(wanted)}, and {shown(array)} came: convert it"
                 )
         with self.lock:
             for name, value in values.items():
-                self.now[name][...] = value
+                self.now(name)[...] = value
 
     def reset(self) -> None:
         """Go back to the values in the file."""
         self.write(self.initial)
 
-    def swap(self, names: set[str]) -> None:
-        """Make what a call wrote the present value."""
-        for name in names:
-            self.now[name], self.next[name] = self.next[name], self.now[name]
+    def swap(self, slots: Iterable[int]) -> None:
+        """Make what a call wrote the present value. The caller holds the lock."""
+        for k in slots:
+            self.here[k], self.there[k] = self.there[k], self.here[k]
 
 
-def _initial(state: State, container: Container) -> Array:
+def _initial(state: State, section: bytes | memoryview) -> Array:
     array = np.empty(state.shape, dtype_of(state.dtype))
-    section = container.read(STATE)[state.offset : state.offset + array.nbytes]
-    array.reshape(-1).view(np.uint8)[:] = np.frombuffer(section, np.uint8)
+    data = section[state.offset : state.offset + array.nbytes]
+    array.reshape(-1).view(np.uint8)[:] = np.frombuffer(data, np.uint8)
     return array
-
-
-def with_memory(point: Entrypoint, memory: Memory) -> Callable[..., Any]:
-    """The entry as a function of its other inputs, giving its other outputs: the state goes in and out by
-    itself.
-    """
-    entry, signature = point.entry, point.signature
-    kept = {i: t.name for i, t in enumerate(entry.inputs) if t.name in memory.now}
-    replaced = {o: kept[i] for i, o in entry.state if i in kept}
-    visible = [t for i, t in enumerate(entry.inputs) if i not in kept]
-
-    def call(*args: Any, out: Any = None, threads: Any = None, **named: Any) -> Any:
-        given = iter(bind(signature.name, visible, args, named))
-        with memory.lock:
-            values = [memory.now[kept[i]] if i in kept else next(given) for i in range(len(entry.inputs))]
-            arrays = arrays_of(signature, values)
-            sizes = measure(signature, arrays)
-            results = outputs_for(signature, sizes, out, frozenset(replaced))
-            targets = [memory.next[replaced[k]] if k in replaced else r for k, r in enumerate(results)]
-            point.run([dense(a) for a in arrays], targets, sizes, threads)
-            memory.swap(set(replaced.values()))
-        answers = [r for k, r in enumerate(results) if k not in replaced]
-        return answers[0] if len(answers) == 1 else tuple(answers)
-
-    return call

@@ -35,9 +35,8 @@ def available_cpus() -> int:
 def cpu_quota(root: str = CGROUPS, own: str = "/proc/self/cgroup") -> float | None:
     """CPUs' worth of time this process's control groups allow it; None without a limit.
 
-    The tightest limit of the group and of those around it holds. Inside a container the path in /proc is often the
-    host's, so that only the root of the mounted tree can be read.
-    """
+    The tightest limit of the group and of those around it holds. Inside a container the path in /proc is
+    often the host's, so that only the root of the mounted tree can be read."""
     lines = (_read(own) or "").splitlines()
     limits = [
         limit for line in lines for folder in _folders(line, root) if (limit := _limit(folder)) is not None

@@ -18,8 +18,8 @@ from doubling import counter_library, double_library, expected
 from tapecast import runtime
 from tapecast.compiler.artifact import write_artifact
 from tapecast.runtime import arrays, threads
-from tapecast.runtime.calling import fast_source
 from tapecast.runtime.checking import bind, measure, signature_of
+from tapecast.runtime.fast import fast_source
 from tapecast.runtime.library import cpu_level, function
 from tapecast.serialized_models.format import ArtifactError, Entry, Tensor
 from tapecast.serialized_models.sizes import compile_size
@@ -311,6 +311,29 @@ def test_state_goes_on_from_call_to_call(counter: runtime.Model):
     assert counter.step(one).tolist() == [1, 1]
 
 
+def test_calls_with_state_take_the_fast_path_and_the_full_one_alike(counter: runtime.Model):
+    one, out = np.ones(2, np.float32), np.empty(2, np.float32)
+    answers = [counter.step(one), counter.step(x=one), counter.step([1, 1]), counter.step(one, out=out)]
+    assert [a.tolist() for a in answers] == [[11, 21], [12, 22], [13, 23], [14, 24]]
+    assert answers[-1] is out
+    assert counter.state()["total"].tolist() == [14, 24]
+    counter.methods["step"].__globals__["checked"] = None
+    assert counter.step(one).tolist() == [15, 25]
+
+
+def test_calls_with_state_from_several_threads_lose_none(counter: runtime.Model):
+    def work() -> None:
+        for _ in range(500):
+            counter.step(np.ones(2, np.float32))
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert counter.state()["total"].tolist() == [2010, 2020]
+
+
 def test_state_belongs_to_the_loaded_model(tmp_path: Path):
     write_artifact(tmp_path / "m.so", counter_library())
     a, b = runtime.load(tmp_path / "m.so"), runtime.load(tmp_path / "m.so")
@@ -504,19 +527,19 @@ def test_a_deployment_imports_numpy_and_the_runtime_alone(deployment: dict):
 
 
 def test_importing_the_runtime_is_fast():
-    """Besides numpy's own import, the best of five; measured 12 to 25 ms."""
+    """Besides numpy's own import, the best of five; measured 13 ms, or 37 ms where bytecode is not kept."""
     code = (
         "import time, numpy; t = time.perf_counter(); import tapecast.runtime; print(time.perf_counter() - t)"
     )
     runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, check=True) for _ in range(5)]
-    assert min(float(run.stdout) for run in runs) < 0.08
+    assert min(float(run.stdout) for run in runs) < 0.15
 
 
 @pytest.mark.parametrize("known", [True, False])
 def test_addresses_without_the_known_layout(monkeypatch: pytest.MonkeyPatch, path: Path, known: bool):
-    from tapecast.runtime import calling
+    from tapecast.runtime import calling, fast
 
-    monkeypatch.setattr(calling, "LAYOUT_IS_KNOWN", known)
+    monkeypatch.setattr(fast, "LAYOUT_IS_KNOWN", known)
     monkeypatch.setattr(calling, "address", arrays.address_by_interface)
     assert (runtime.load(path)(X) == expected(X)).all()
 
