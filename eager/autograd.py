@@ -267,7 +267,7 @@ def live_graphs() -> list[LiveGraph]:
 
     The line of the newest operation is known for what was taped under `detect_anomaly`.
     """
-    nodes = [o for o in gc.get_objects() if isinstance(o, (Node, Item))]
+    nodes = [o for o in gc.get_objects() if issubclass(type(o), (Node, Item))]
     used = {edge for node in nodes for edge in node.edges if edge is not None}
     graphs = [_live_graph(root) for root in nodes if root not in used]
     return sorted(graphs, key=lambda g: (-g.nodes, -g.root.seq))
@@ -288,7 +288,7 @@ def _live_graph(root: Any) -> LiveGraph:
 
 def _holders(root: Any) -> list[str]:
     """In what kind of container, or under which variable, the tensors at the root are held."""
-    tensors = [o for o in gc.get_referrers(root) if isinstance(o, Tensor) and o.node is root]
+    tensors = [o for o in gc.get_referrers(root) if issubclass(type(o), Tensor) and o.node is root]
     found = []
     for t in tensors:
         for holder in gc.get_referrers(t):

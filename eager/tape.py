@@ -297,7 +297,10 @@ def shares_memory(a: Any, b: Any) -> bool:
         owner_a, owner_b = a.base, b.base
     except AttributeError:  # a value without memory, as while a graph is built from shapes alone
         return True
-    return (a if owner_a is None else owner_a) is (b if owner_b is None else owner_b)
+    if (a if owner_a is None else owner_a) is (b if owner_b is None else owner_b):
+        return True
+    # A strided view has a holder of the memory as its base, and is itself the base of its views.
+    return type(a) is np.ndarray and np.may_share_memory(a, b)
 
 
 def link_view(out: Tensor, x: Tensor, op: Op, attrs: dict[str, Any]) -> None:
@@ -677,9 +680,9 @@ def write(target: Tensor, value: Tensor) -> Tensor:
     new = value
     if base is not None and (history or traced):
         root, new = base, put_through(base, target.view.path, value)  # type: ignore[union-attr]
+    if history:
+        keep_original(target, value.node, traced)
     if not traced:
-        if history:
-            keep_original(target, value.node)
         write_memory(target.array, value.array)
     if target.view is None or not target.view.silent:
         storage.bump(user_line())
@@ -704,8 +707,11 @@ def check_writable(target: Tensor) -> None:
         )
 
 
-def keep_original(target: Tensor, node: Any) -> None:
-    """An op about to be written over its own operand keeps a copy of it, if its gradient rules read it."""
+def keep_original(target: Tensor, node: Any, traced: bool) -> None:
+    """An op about to be written over its own operand keeps a copy of it, if its gradient rules read it.
+
+    A traced value is replaced, not written, so that the old one itself can be kept.
+    """
     if type(node) is not Node or node.inputs is None:
         return
     reads = reads_of(node.op)
@@ -714,7 +720,7 @@ def keep_original(target: Tensor, node: Any) -> None:
     saved = list(node.inputs)
     for k in read:
         if isinstance(saved[k], Tensor) and saved[k].array is target.array:
-            copy = Tensor(target.array.copy())
+            copy = Tensor(target.array if traced else target.array.copy())
             copy.node = saved[k].node
             saved[k] = copy
     node.inputs = tuple(saved)

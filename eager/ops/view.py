@@ -209,14 +209,11 @@ def _diagonal_infer(x: Aval, *, offset: int, dim1: int, dim2: int) -> Aval:
 
 
 def _diagonal_run(xp: Any, x: Any, *, offset: int, dim1: int, dim2: int) -> Any:
-    """numpy's diagonal is read-only; a strided view is not."""
-    rest = [d for d in range(x.ndim) if d not in (dim1, dim2)]
-    size = _diagonal_size(x.shape, offset, dim1, dim2)
-    first = [slice(None)] * x.ndim
-    first[dim1], first[dim2] = slice(max(-offset, 0), None), slice(max(offset, 0), None)
-    strides = (*(x.strides[d] for d in rest), x.strides[dim1] + x.strides[dim2])
-    shape = (*(x.shape[d] for d in rest), size)
-    return xp.lib.stride_tricks.as_strided(x[tuple(first)], shape, strides)
+    """numpy's diagonal is marked read-only, though it is a view like others."""
+    view = xp.diagonal(x, offset, dim1, dim2)
+    if hasattr(view.flags, "writeable"):
+        view.flags.writeable = x.flags.writeable
+    return view
 
 
 def _diagonal_element(s: Any, index: tuple[Any, ...], x: Any, *, offset: int, dim1: int, dim2: int) -> Any:
