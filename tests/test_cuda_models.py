@@ -38,12 +38,13 @@ class Block(nn.Module):
         self.embedding = nn.Embedding(11, 16)
         self.attention = nn.MultiheadAttention(16, 2, batch_first=True)
         self.norm = nn.LayerNorm(16)
-        self.feed = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16))
+        self.feed = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16), nn.GELU())
 
     def forward(self, tokens: tc.Tensor) -> tc.Tensor:
         x = self.embedding(tokens)
         x = x + self.attention(x, x, x, need_weights=False)[0]
-        return nn.functional.softmax(self.feed(self.norm(x)), dim=-1)
+        x = self.norm(x)
+        return nn.functional.softmax(x + self.feed(x), dim=-1)
 
 
 def convolutional() -> nn.Module:

@@ -91,7 +91,7 @@ class LoopScalars:
         """`value` in a register, so that reading it again costs nothing. Atoms stay as they are."""
         if not isinstance(value, (loops.Scalar, Select, Cast)):
             return value
-        name = self.fresh("t")
+        name = self.fresh("v")  # buffers are called i, o, t and w
         self.emit(Alloc(name, (), value.dtype, "register", ()))
         self.emit(Store(name, (), value))
         return Load(name, (), value.dtype)
