@@ -102,6 +102,7 @@ from .eager.functional import (
     broadcast_shapes as broadcast_shapes,
     broadcast_tensors as broadcast_tensors,
     broadcast_to as broadcast_to,
+    can_cast as can_cast,
     cat as cat,
     cdist as cdist,
     ceil as ceil,
@@ -181,6 +182,10 @@ from .eager.functional import (
     index_select as index_select,
     inner as inner,
     instance_norm as instance_norm,
+    is_complex as is_complex,
+    is_floating_point as is_floating_point,
+    is_nonzero as is_nonzero,
+    is_tensor as is_tensor,
     isclose as isclose,
     isfinite as isfinite,
     isinf as isinf,
@@ -242,6 +247,7 @@ from .eager.functional import (
     norm as norm,
     normal as normal,
     not_equal as not_equal,
+    numel as numel,
     ones as ones,
     ones_like as ones_like,
     outer as outer,
@@ -271,6 +277,7 @@ from .eager.functional import (
     renorm as renorm,
     repeat_interleave as repeat_interleave,
     reshape as reshape,
+    result_type as result_type,
     rms_norm as rms_norm,
     roll as roll,
     rot90 as rot90,
@@ -331,6 +338,9 @@ from .eager.functional import (
     xlogy as xlogy,
     zeros as zeros,
     zeros_like as zeros_like,
+)
+from .eager.printing import (
+    set_printoptions as set_printoptions,
 )
 from .eager.random import (
     Generator as Generator,

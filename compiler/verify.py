@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..eager.ops.types import Aval, is_floating
-from ..tracer.dims import evaluate as size_at
-from ..tracer.dims import merge_ranges
+from ..tracer.dims import evaluate as size_at, merge_ranges
 from ..tracer.evaluate import evaluate
 from ..tracer.graph import Graph, Node
 

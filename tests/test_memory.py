@@ -1,7 +1,6 @@
 """The memory plan: values that live at the same time never overlap, whatever the dynamic sizes are."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tapecast.compiler.loops import Const
 from tapecast.compiler.memory import ALIGNMENT, Value, plan

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from test_passes import arrays_for, bits, run_groups
 
 from tapecast.compiler.memory import live_values, plan
