@@ -6,10 +6,11 @@ import functools
 from pathlib import Path
 from typing import Any
 
+import kernels
 import numpy as np
 import pytest
 import shim
-from kernels import CASES, Case, load, matmul
+from kernels import Case, i, k, load, matmul, nest, random, rows_reduced, summed
 
 from tapecast.compiler import loops
 from tapecast.compiler.cuda import nvrtc
@@ -26,6 +27,46 @@ needs_gxx = pytest.mark.skipif(shim.compiler() is None, reason="there is no g++ 
 #: A tile small enough that the interpreter's threads are few and the cases below have ragged edges on all sides.
 SMALL = Tile(rows=4, columns=4, each=2, depth=4)
 TILES = {"small": SMALL, "full": TILE}
+
+
+def whole_sum(n: int) -> Case:
+    """y = sum of all of x * x, of a length known at the call, plus one."""
+    n_sum = Size("batch")
+    value = Scalar("add", (load("acc"), loops.Const(1.0, "float32")), "float32")
+    term = Scalar("mul", (load("x", Index("k0")), load("x", Index("k0"))), "float32")
+    buffers = (Buffer("x", (n_sum,), "float32", "in"), Buffer("y", (), "float32", "out"))
+    kernel = Kernel("whole", buffers, ("batch",), summed(term, [n_sum], (Store("y", (), value),)))
+    arrays = {"x": random(n), "y": np.full((), np.nan, np.float32)}
+    return Case(f"whole_{n}", kernel, {"batch": n}, arrays, "y")
+
+
+def scores(heads: int, n: int) -> Case:
+    """q @ k.T for each head, as in attention: both operands run along the terms, and there are `batch` of each."""
+    term = Scalar("mul", (load("q", i(0), i(1), k(0)), load("k", i(0), i(2), k(0))), "float32")
+    rows, each = Size("batch"), const(12)
+    body = summed(term, [each], (Store("y", (i(0), i(1), i(2)), load("acc")),))
+    body = nest(body, [(0, const(heads)), (1, rows), (2, rows)])
+    shape = (const(heads), rows, each)
+    buffers = [Buffer(name, shape, "float32", "temp") for name in "qk"]
+    buffers.append(Buffer("y", (const(heads), rows, rows), "float32", "out"))
+    arrays = {
+        "q": random(heads, n, 12),
+        "k": random(heads, n, 12),
+        "y": np.full((heads, n, n), np.nan, np.float32),
+    }
+    return Case(
+        f"scores_{heads}x{n}", Kernel("scores", tuple(buffers), ("batch",), body), {"batch": n}, arrays, "y"
+    )
+
+
+#: The kernels that all backends are tested with, and some that only the GPU's schedules treat apart.
+CASES = [
+    *kernels.CASES,
+    rows_reduced(3, 70),
+    rows_reduced(2, 131, "add"),
+    whole_sum(300),
+    scores(2, 9),
+]
 NAMES = [c.name for c in CASES]
 
 
@@ -68,6 +109,17 @@ def test_products_are_tiled_where_a_tile_has_enough_to_do() -> None:
     assert is_tiled(schedule_gpu(matmul(8, 64, 64, dynamic=True).kernel))
     assert not is_tiled(schedule_gpu(matmul(1, 64, 64).kernel))
     assert not is_tiled(schedule_gpu(matmul(64, 64, 4).kernel))
+
+
+def test_long_reductions_are_shared_by_a_block() -> None:
+    def threads(case: Case) -> int:
+        (block,) = launch(schedule_gpu(case.kernel)).block
+        return block if is_tiled(schedule_gpu(case.kernel)) else 1
+
+    assert [threads(rows_reduced(3, n)) for n in (5, 63, 64, 131, 600, 5000)] == [1, 1, 32, 64, 256, 256]
+    assert threads(whole_sum(3)) == 256
+    # Columns lie apart in memory: neighbouring threads read neighbouring columns as it is.
+    assert threads(kernels.columns_reduced(500, 19)) == 1
 
 
 def test_the_tiles_of_a_narrow_product_are_narrow() -> None:
@@ -267,8 +319,8 @@ def test_the_shim_waits_at_barriers_and_shows_a_missing_one(library: Path) -> No
         for k, x in zip(BARRIERS, xs, strict=True)
     ]
     results = shim.run(library, jobs)
-    for k, kernel in enumerate(BARRIERS):
-        right = [np.array_equal(results[order][k][1], wanted(xs[k])) for order in shim.ORDERS]
+    for at, kernel in enumerate(BARRIERS):
+        right = [np.array_equal(results[order][at][1], wanted(xs[at])) for order in shim.ORDERS]
         assert all(right) if kernel.name in RIGHT else not all(right), (kernel.name, right)
 
 

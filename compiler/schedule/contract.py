@@ -81,8 +81,11 @@ class Contraction:
     acc: Alloc
 
 
-def match(kernel: Kernel) -> Contraction | None:
-    """The contraction in a canonical kernel, or None when it is not one this schedule covers."""
+def match(kernel: Kernel, any_layout: bool = False) -> Contraction | None:
+    """The contraction in a canonical kernel, or None when it is not one this schedule covers.
+
+    `any_layout`: also with columns that lie apart or whose number is dynamic, for schedules that copy operands.
+    """
     nest, body = unwrap(kernel.body)
     buffers = {b.name: b for b in kernel.buffers}
     if not nest or len(body) != 1 or not isinstance(body[0], Alloc):
@@ -93,9 +96,11 @@ def match(kernel: Kernel) -> Contraction | None:
         return None
     if any(isinstance(s, For) for s in statements(acc.body[at + 1 :])):
         return None
-    sums, inner = _chain(acc.body[at])
-    operands = _operands(inner, acc.buffer, buffers, nest[-1].var)
-    if operands is None or not isinstance(inner, Accumulate) or not isinstance(nest[-1].extent, Const):
+    sums, inner = chain(acc.body[at])
+    operands = _operands(inner, acc.buffer, buffers, nest[-1].var, any_layout)
+    if operands is None or not isinstance(inner, Accumulate):
+        return None
+    if not any_layout and not isinstance(nest[-1].extent, Const):
         return None
     broadcast, vector = operands
     row = nest[-2] if len(nest) > 1 and stride(vector, buffers, nest[-2].var) == const(0) else None
@@ -104,7 +109,8 @@ def match(kernel: Kernel) -> Contraction | None:
     return Contraction(outer, row, nest[-1], head, sums, inner, tail, broadcast, vector, acc)
 
 
-def _chain(s: Stmt) -> tuple[tuple[For, ...], Stmt]:
+def chain(s: Stmt) -> tuple[tuple[For, ...], Stmt]:
+    """The loops that hold nothing but each other, from `s` inwards, and what is in the last."""
     out: list[For] = []
     while isinstance(s, For) and len(s.body) == 1:
         out.append(s)
@@ -112,7 +118,9 @@ def _chain(s: Stmt) -> tuple[tuple[For, ...], Stmt]:
     return tuple(out), s
 
 
-def _operands(s: Stmt, acc: str, buffers: Mapping[str, Buffer], column: str) -> tuple[Load, Load] | None:
+def _operands(
+    s: Stmt, acc: str, buffers: Mapping[str, Buffer], column: str, any_layout: bool
+) -> tuple[Load, Load] | None:
     """(the operand that is the same in all columns, the one with a value a column) of `acc += a * b`."""
     match s:
         case Accumulate(b, (), "add", Scalar("mul", (Load() as x, Load() as y), "float32")) if b == acc:
@@ -121,7 +129,8 @@ def _operands(s: Stmt, acc: str, buffers: Mapping[str, Buffer], column: str) -> 
                     return None
                 unit = stride(w, buffers, column)
                 packable = buffers[w.buffer].role == "weight" and unit is not None and unit != const(0)
-                if stride(a, buffers, column) == const(0) and (packable or unit == const(1)):
+                apart = any_layout and unit != const(0)
+                if stride(a, buffers, column) == const(0) and (packable or unit == const(1) or apart):
                     return a, w
     return None
 

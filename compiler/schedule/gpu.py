@@ -1,4 +1,5 @@
-"""The GPU schedule: sums of products in tiles of shared memory, everything else one thread an element.
+"""The GPU schedule: sums of products in tiles of shared memory, long reductions a block a result, everything else
+one thread an element.
 
 Neighbouring threads read and write neighbouring elements of the axis stored last.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 from ..loops import For, If, Index, Kernel, add, ceildiv, const, less, mul
 from .contract import match
+from .gpu_reduce import match_reduction, schedule_reduction, threads_for
 from .gpu_tile import TILE, Tile, schedule_tile, worth_tiling
 from .steps import flatten, let, unwrap
 from .stream import collapse
@@ -16,10 +18,13 @@ BLOCK = 256
 
 
 def schedule_gpu(kernel: Kernel, tile: Tile = TILE, threads: int = BLOCK) -> Kernel:
-    """The canonical kernel mapped to grid and block. `threads` is the block of kernels that are not tiled."""
-    contraction = match(kernel)
+    """The canonical kernel mapped to grid and block. `threads` is the block of element-wise kernels."""
+    contraction = match(kernel, any_layout=True)
     if contraction is not None and worth_tiling(kernel, contraction, tile):
         return schedule_tile(kernel, contraction, tile)
+    reduction = match_reduction(kernel)
+    if reduction is not None and (sharing := threads_for(reduction)) > 1:
+        return schedule_reduction(kernel, reduction, sharing)
     return schedule_elements(kernel, threads)
 
 

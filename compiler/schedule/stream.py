@@ -54,7 +54,7 @@ def schedule_stream(kernel: Kernel, machine: Machine) -> Kernel:
     sums = _reductions(body)
     if not nest:
         return kernel.replace(body=_lane_sums(body, buffers, machine.lanes))
-    if sums and _along_sum(body, sums, buffers, nest[-1].var):
+    if sums and along_sum(body, sums, buffers, nest[-1].var):
         cells = nest
         body = _lane_sums(body, buffers, machine.lanes)
     else:
@@ -160,7 +160,7 @@ def _reductions(body: Body) -> list[For]:
     return [s for s in statements(body) if isinstance(s, For)]
 
 
-def _along_sum(body: Body, sums: list[For], buffers: Mapping[str, Buffer], column: str) -> bool:
+def along_sum(body: Body, sums: list[For], buffers: Mapping[str, Buffer], column: str) -> bool:
     """Do the reduced operands lie along a loop of the reduction rather than along the output's last axis?"""
     loads = [e for e in loops.expressions(tuple(sums)) if isinstance(e, Load) and e.buffer in buffers]
     inner = {k.var for k in sums}
