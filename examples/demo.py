@@ -118,7 +118,7 @@ for size in (1, 7, 450):
     parts = [model(images[i:i + size]) for i in range(0, len(images), size)]
     logits[size] = np.concatenate(parts)
 np.savez(sys.argv[3], **{str(k): v for k, v in logits.items()})
-allowed = ("tapecast", "tapecast.runtime", "tapecast.serialized_models")
+allowed = ("tapecast", "tapecast._aliases", "tapecast.runtime", "tapecast.serialized_models")
 extra = [m for m in sys.modules if m.startswith("tapecast") and not m.startswith(allowed[1:]) and m != allowed[0]]
 heavy = [m for m in ("llvmlite", "networkx", "scipy") if m in sys.modules]
 print(json.dumps({"extra": extra, "heavy": heavy}))
