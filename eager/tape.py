@@ -136,6 +136,10 @@ class Shape(NamedTuple):
         return len(self.shape)
 
 
+#: What PyTorch calls the ops whose names differ.
+NAMES = {"matmul": "Mm", "linear": "Addmm", "conv2d": "Convolution", "reshape": "View", "cast": "ToCopy"}
+
+
 class Node:
     """One taped operation. `inputs` are saved tensors or `Shape`s; `edges` the nodes they came from, or None."""
 
@@ -181,7 +185,8 @@ class Node:
     @property
     def name(self) -> str:
         """PyTorch's kind of name: MulBackward0."""
-        return f"{self.label or ''.join(map(str.capitalize, self.op.name.split('_')))}Backward0"
+        label = self.label or NAMES.get(self.op.name) or "".join(map(str.capitalize, self.op.name.split("_")))
+        return label if "Backward" in label else f"{label}Backward0"
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
@@ -241,7 +246,7 @@ def apply(op: Op, *inputs: Tensor, **attrs: Any) -> Any:
     out = _new(Tensor)
     out.array = value
     out.node = node
-    out.grad = out.storage = out.view = None
+    out.grad = out.storage = out.link = None
     return out
 
 
@@ -304,10 +309,10 @@ def shares_memory(a: Any, b: Any) -> bool:
 
 
 def link_view(out: Tensor, x: Tensor, op: Op, attrs: dict[str, Any]) -> None:
-    of = x.view
+    of = x.link
     base, path = (x, ()) if of is None or of.detached else (of.base, of.path)
     out.storage = storage = x.shared_storage()
-    out.view = View(base, (*path, (op, attrs)))
+    out.link = View(base, (*path, (op, attrs)))
     storage.add_alias(out)
 
 
@@ -679,12 +684,12 @@ def write(target: Tensor, value: Tensor) -> Tensor:
     root = target
     new = value
     if base is not None and (history or traced):
-        root, new = base, put_through(base, target.view.path, value)  # type: ignore[union-attr]
+        root, new = base, put_through(base, target.link.path, value)  # type: ignore[union-attr]
     if history:
         keep_original(target, value.node, traced)
     if not traced:
         write_memory(target.array, value.array)
-    if target.view is None or not target.view.silent:
+    if target.link is None or not target.link.silent:
         storage.bump(user_line())
     if history:
         root.node = new.node
@@ -761,7 +766,7 @@ def replace_value(tensor: Tensor, array: Any) -> None:
 def follow(base: Tensor, history: bool, traced: bool) -> None:
     """Bring the views of a base that was given a new history or value up to date."""
     for view in list(base.shared_storage().live_aliases()):
-        link = view.view
+        link = view.link
         if link is None or link.base is not base:
             continue
         if link.detached:
@@ -781,7 +786,7 @@ def follow(base: Tensor, history: bool, traced: bool) -> None:
 
 def climb(root: Tensor) -> None:
     """While recording: a tensor got a new value, so does the one it is an alias or a view of, and so on."""
-    link = root.view
+    link = root.link
     if link is None:
         return
     with ModeContext(taping=False):

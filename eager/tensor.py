@@ -120,16 +120,16 @@ class Tensor(Methods):
 
     `Tensor(array)` wraps a numpy or cupy array (or a traced value) without a copy; `tapecast.tensor(data)` is
     the public constructor. `array` is the value. `node` is the place on the tape: None for a value no gradient
-    flows to, a `Leaf`, or the operation that made it.
+    flows to, a `Leaf`, or the operation that made it. `link` says which tensor a view is a view of.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "array", "grad", "node", "storage", "view")
+    __slots__ = ("__dict__", "__weakref__", "array", "grad", "link", "node", "storage")
 
     array: Any
     grad: Tensor | None
     node: Any
     storage: Storage | None
-    view: View | None
+    link: View | None
 
     __array_priority__ = 1000  # numpy leaves `array + tensor` to us
 
@@ -139,7 +139,7 @@ class Tensor(Methods):
         elif not hasattr(array, "dtype"):
             array = np.asarray(array, dtype_of(float).numpy)  # PyTorch's legacy constructor: always floats
         self.array = array
-        self.grad = self.node = self.storage = self.view = None
+        self.grad = self.node = self.storage = self.link = None
         if requires_grad:
             self.requires_grad_(True)
 
@@ -274,7 +274,7 @@ class Tensor(Methods):
 
     @property
     def _base(self) -> Tensor | None:
-        return None if self.view is None or self.view.detached else self.view.base
+        return None if self.link is None or self.link.detached else self.link.base
 
     def _is_view(self) -> bool:
         return self._base is not None
@@ -395,7 +395,7 @@ class Tensor(Methods):
     def _detached(self, silent: bool) -> Tensor:
         out = Tensor(self.array)
         out.storage = self.shared_storage()
-        out.view = View(self, (), detached=True, silent=silent)
+        out.link = View(self, (), detached=True, silent=silent)
         out.storage.add_alias(out)
         return out
 

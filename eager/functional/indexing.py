@@ -37,9 +37,8 @@ class Plan:
         if not any(p is Ellipsis for p in parts):
             parts.append(Ellipsis)
         at = next(k for k, p in enumerate(parts) if p is Ellipsis)
-        parts[at : at + 1] = [slice(None)] * (x.ndim - used)
-        if any(p is Ellipsis for p in parts):
-            raise IndexError("an index can only have a single ellipsis ('...')")
+        rest = [p for p in parts[at + 1 :] if p is not Ellipsis]  # a second ellipsis stands for nothing
+        parts = [*parts[:at], *[slice(None)] * (x.ndim - used), *rest]
         self.starts: list[int] = []
         self.stops: list[int] = []
         self.steps: list[int] = []
@@ -167,7 +166,9 @@ def as_index(part: Any) -> Any:
     try:
         return operator.index(part)
     except TypeError:
-        raise TypeError(
+        if isinstance(part, str):
+            raise TypeError("new(): invalid data type 'str'") from None
+        raise IndexError(
             "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
             f"{type(part).__name__})"
         ) from None

@@ -141,7 +141,7 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
 
 def resize_shape(self: Tensor, like: Tensor) -> Tensor:
     """The tensor takes the shape of a view of itself."""
-    self.array, self.node, self.view, self.storage = like.array, like.node, like.view, like.storage
+    self.array, self.node, self.link, self.storage = like.array, like.node, like.link, like.storage
     return self
 
 

@@ -96,7 +96,7 @@ def check_divisor(y: Tensor) -> None:
     """An integer zero that is known now (a Python number) is an error."""
     if (
         y.array.dtype.kind in "iu"
-        and y.view is None
+        and y.link is None
         and not y.array.shape
         and type(y.array).__module__ == "numpy"
     ):
@@ -120,7 +120,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
     x, y = pair("pow", input, exponent)
     if x.array.dtype.kind in "iu" and power is not None and power < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
-    return apply(POW, x, y)
+    return labelled(apply(POW, x, y), "Pow" if power is not None else "PowBackward1")
 
 
 def _constant_power(x: Tensor, power: float) -> Tensor | None:

@@ -44,7 +44,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         lead = input.array.shape[:-1]
         rows = apply(MATMUL, reshape(input, (prod(lead), input.array.shape[-1])), other)
         return labelled(reshape(rows, (*lead, other.array.shape[-1])), "UnsafeView")
-    return apply(MATMUL, input, other)
+    return labelled(apply(MATMUL, input, other), "UnsafeView")
 
 
 def mm(input: Tensor, mat2: Tensor) -> Tensor:

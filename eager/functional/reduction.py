@@ -49,7 +49,8 @@ def reduce_with(op: Any, x: Tensor, dim: Any, keepdim: bool, **attrs: Any) -> Te
 def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum over axes (all if none are given). Integers are summed as int64."""
     x = widened(input, dtype)
-    return reduce_with(SUM, x, dim, keepdim)
+    out = reduce_with(SUM, x, dim, keepdim)
+    return out if dim is None else labelled(out, "SumBackward1")
 
 
 def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
@@ -72,7 +73,8 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
             "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
             f"Got: {x.dtype.name}"
         )
-    return reduce_with(MEAN, x, dim, keepdim)
+    out = reduce_with(MEAN, x, dim, keepdim)
+    return out if dim is None else labelled(out, "MeanBackward1")
 
 
 def var(
@@ -200,7 +202,7 @@ def extreme(name: str, x: Tensor, dim: Any, keepdim: bool, over_all: Any, positi
             raise RuntimeError(
                 f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
             )
-        return labelled(over_all(x), label)
+        return labelled(over_all(x), f"{label}Backward1")
     at = position(x, dim, True)
     values = take_along(x, at, dim)
     if not keepdim:

@@ -53,7 +53,7 @@ def view(input: Tensor, *shape: Any) -> Tensor:
     if len(shape) == 1 and hasattr(shape[0], "numpy"):
         return Tensor(input._read("view(dtype)").view(shape[0].numpy))
     out = labelled(reshape(input, *shape), "View")
-    if out.view is None and out.array is not input.array and prod(out.array.shape):
+    if out.link is None and out.array is not input.array and prod(out.array.shape):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across "
             "two contiguous subspaces). Use .reshape(...) instead."
@@ -103,7 +103,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     shape = input.array.shape
     among = axes("squeeze", dim, len(shape))
     kept = tuple(n for d, n in enumerate(shape) if not (d in among and n == 1))
-    return labelled(apply_view(RESHAPE, input, shape=kept), "Squeeze")
+    return labelled(apply_view(RESHAPE, input, shape=kept), "Squeeze" if dim is None else "SqueezeBackward1")
 
 
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
