@@ -282,7 +282,7 @@ def _with_bases(tensor: Tensor | None) -> Iterator[Tensor]:
     """A tensor and those it is a view of."""
     while tensor is not None:
         yield tensor
-        tensor = None if tensor.view is None else tensor.view.base
+        tensor = None if tensor.link is None else tensor.link.base
 
 
 def _like(value: Any, example: Tensor) -> Tensor:
