@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-import numpy as np
-
 from .dims import Pin, SizeLog
 from .expr import names, text
 from .graph import Graph, Node
@@ -80,7 +78,7 @@ def same_constant(a: Node, b: Node) -> bool:
 
 
 def _bytes(array: Any) -> bytes:
-    return np.ascontiguousarray(array).tobytes()
+    return bytes(array.tobytes())
 
 
 def blame(first: SizeLog, second: SizeLog, found: Difference) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..eager.device import CPU, device_of, move
 from ..eager.tensor import Tensor
 from . import dims
 from .dims import Dim
@@ -69,7 +70,7 @@ class Inputs:
     def arrays(self, sizes: Mapping[str, int], rng: np.random.Generator | None = None) -> list[Any]:
         """Arrays of these sizes made of the examples' values, in order or drawn at random."""
         return [
-            resized(t.array, dims.resolve(shape, sizes), rng)
+            move(resized(move(t.array, CPU), dims.resolve(shape, sizes), rng), device_of(t.array))
             for t, shape in zip(self.tensors, self.shapes, strict=True)
         ]
 

@@ -107,8 +107,8 @@ class Recorder(Builder):
         self.check(op, aval, out)
         node = self.note(Node(op, nodes, attrs, aval, line=user_line(), scope=".".join(current_scope.get())))
         if isinstance(aval, Aval):
-            return Traced(node, np.asarray(out), self)
-        return tuple(Traced(self.note(n), np.asarray(a), self) for n, a in zip(items(node), out, strict=True))
+            return Traced(node, out, self)
+        return tuple(Traced(self.note(n), a, self) for n, a in zip(items(node), out, strict=True))
 
     def check(self, op: Op, aval: Aval | tuple[Aval, ...], out: Any) -> None:
         """The shape rule and the run must agree: a defect of the op otherwise."""
@@ -138,7 +138,15 @@ class Recorder(Builder):
         return value.array
 
     def wrote(self, tensor: Tensor, before: Any) -> None:
-        """The eager engine gave a tensor another value, in place of writing its memory."""
+        """The eager engine gave a tensor another value, in place of writing its memory.
+
+        The value is laid out as what it replaces: whether a later reshape is a view depends on that.
+        """
+        old, new = getattr(before, "array", before), tensor.array
+        if isinstance(new, Traced) and new.array.strides != old.strides:
+            laid_out = np.empty_like(old)
+            laid_out[...] = new.array
+            tensor.array = Traced(new.node, laid_out, self)
         known = self.writes.get(id(tensor))
         if known is None or known.tensor() is not tensor:
             self.writes[id(tensor)] = Write(weakref.ref(tensor), before, user_line())

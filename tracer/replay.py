@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..eager.device import CPU, move
+from ..eager.ops.executor import namespace_of
 from ..eager.ops.types import is_differentiable
 from ..eager.tensor import Tensor
 from .evaluate import evaluate
@@ -58,7 +60,7 @@ def _eager(entry: Entry, calls: Sequence[Sequence[Any]], sizes: Sizes, state: St
                 ) from error
             leaves: list[tuple[str, Any]] = []
             flatten(result, "output", leaves, is_tensor)
-            out.append([np.array(leaf.array) for _, leaf in leaves])
+            out.append([move(leaf.array, CPU).copy() for _, leaf in leaves])
     return out
 
 
@@ -74,13 +76,13 @@ def _graph(
     """Outputs of the graph, call by call, its state carried along."""
     graph = program.methods[entry.name].graph
     count = len(entry.inputs.names)
-    state = [np.array(held.arrays[n.name]) for n in graph.inputs[count:]]
+    state = [held.arrays[n.name].copy() for n in graph.inputs[count:]]
     out = []
     for arrays in calls:
-        results = evaluate(graph, [*arrays, *state], sizes=sizes)
+        results = evaluate(graph, [*arrays, *state], namespace_of([*arrays, *state]), sizes)
         for i, o in graph.state:
             state[i - count] = results[o]
-        out.append(results[: len(results) - len(graph.state)])
+        out.append([move(array, CPU) for array in results[: len(results) - len(graph.state)]])
     return out
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from safetensors import TensorSpec, serialize
 
 from .. import __version__
+from ..eager.device import CPU, move
 from ..eager.nn.parameter import Parameter
 from ..eager.serialization import dense, read as read_safetensors
 from ..eager.tensor import Tensor
@@ -69,7 +70,7 @@ def _weights(program: Program, graphs: Mapping[str, Graph]) -> dict[str, Any]:
 
 def _host(array: Any) -> Any:
     """An array in main memory."""
-    return array.get() if type(array).__module__.startswith("cupy") else np.asarray(array)
+    return move(array, CPU)
 
 
 def _equal(a: Any, b: Any) -> bool:
