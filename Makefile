@@ -35,7 +35,7 @@ format: .venv/.for-test
 	$(PY) -P -m ruff format .
 
 bench: .venv/.for-test
-	@set -e; for file in benchmarks/bench_*.py; do $(PY) $$file; done
+	@set -e; for file in $$(grep -l __main__ benchmarks/*.py); do echo "== $$file"; $(PY) $$file; done
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
