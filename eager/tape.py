@@ -266,7 +266,12 @@ def record(op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any], value: Any
         return None
     reads = reads_of(op)
     edges = tuple([t.node for t in inputs])
-    saved = inputs if reads.all_inputs else kept(reads, inputs)
+    if reads.all_inputs:
+        saved = inputs
+    elif reads.no_inputs:
+        saved = tuple([t.array.shape for t in inputs])
+    else:
+        saved = kept(reads, inputs)
     node = Node(op, attrs, saved, edges, value if reads.out else None)
     if mode.get().anomaly:
         node.line = user_line()
@@ -297,7 +302,8 @@ def apply_view(op: Op, x: Tensor, **attrs: Any) -> Tensor:
 
 def shares_memory(a: Any, b: Any) -> bool:
     """Whether a view op's result shares its operand's memory: a reshape may have had to copy."""
-    a, b = getattr(a, "array", a), getattr(b, "array", b)
+    if type(a) is not np.ndarray:
+        a, b = getattr(a, "array", a), getattr(b, "array", b)
     try:
         owner_a, owner_b = a.base, b.base
     except AttributeError:  # a value without memory, as while a graph is built from shapes alone
@@ -392,7 +398,7 @@ def check_saved(node: Node, positions: Iterable[int]) -> None:
 
 
 def stale(node: Node, storage: Storage, what: str, value: Any) -> RuntimeError:
-    later = [line for seq, line in storage.writes if seq > node.seq]
+    later = [line for seq, line in storage.writes or () if seq > node.seq]
     expected = storage.version - len(later)
     shape = list(map(int, value.shape))
     return RuntimeError(

@@ -56,16 +56,20 @@ class Storage:
 
     __slots__ = ("aliases", "version", "writes", "written")
 
+    writes: deque[tuple[int, str]] | None  # sequence number and line of each of the last writes
+
     def __init__(self) -> None:
         self.version = 0
         self.written = 0  # the sequence number of the last write
-        self.writes: deque[tuple[int, str]] = deque(maxlen=16)
+        self.writes = None
         self.aliases: list[weakref.ref[Tensor]] = []
 
     def bump(self, where: str) -> None:
         """Count a write at the user's line `where`."""
         self.version += 1
         self.written = next_sequence()
+        if self.writes is None:
+            self.writes = deque(maxlen=16)
         self.writes.append((self.written, where))
 
     def add_alias(self, tensor: Tensor) -> None:

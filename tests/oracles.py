@@ -110,6 +110,7 @@ ORACLES |= {
     "permute": of(lambda x, *, dims: x.permute(dims)),
     "reshape": of(lambda x, *, shape: x.reshape(shape)),
     "slice": of(lambda x, **where: x[slices(**where)]),
+    "select": of(torch.select),
     "slice_put": of(lambda x, value, **where: put(x, value, slices(**where))),
     "diagonal": of(lambda x, *, offset, dim1, dim2: torch.diagonal(x, offset, dim1, dim2)),
     "diagonal_put": of(diagonal_put),

@@ -253,6 +253,11 @@ SAMPLES: dict[str, list[Sample]] = {
         plain(normal(3), starts=(2,), stops=(2,), steps=(1,)),
         plain(normal(), starts=(), stops=(), steps=()),
     ],
+    "select": [
+        plain(normal(3, 4), dim=0, index=2),
+        plain(normal(3, 4), dim=1, index=0),
+        plain(normal(2), dim=0, index=1),
+    ],
     "slice_put": [
         plain(normal(5, 4), normal(3, 4), starts=(1, 0), stops=(4, 4), steps=(1, 1)),
         plain(normal(5, 4), normal(3, 1), starts=(0, 1), stops=(5, 4), steps=(2, 3)),

@@ -99,6 +99,9 @@ def as_float(name: str, x: Any) -> Tensor:
 
 
 def axis(name: str, dim: int, ndim: int) -> int:
+    """An axis counted from the front; IndexError when there is no such axis."""
+    if type(dim) is int and 0 <= dim < ndim:
+        return dim
     return normalize_axis(name, operator.index(dim), ndim)
 
 

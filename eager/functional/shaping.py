@@ -13,6 +13,7 @@ from ..tensor import Tensor
 from .base import axes, axis, cast_to, sizes
 
 EXPAND, PERMUTE, RESHAPE, SLICE = TABLE["expand"], TABLE["permute"], TABLE["reshape"], TABLE["slice"]
+SELECT = TABLE["select"]
 DIAGONAL, SLICE_PUT, DIAGONAL_PUT = TABLE["diagonal"], TABLE["slice_put"], TABLE["diagonal_put"]
 CAT, PAD, FLIP, ROLL = TABLE["cat"], TABLE["pad"], TABLE["flip"], TABLE["roll"]
 TRIL, TRIU, SUM_TO = TABLE["tril"], TABLE["triu"], TABLE["sum_to"]
@@ -25,7 +26,7 @@ Ints = tuple[int, ...]
 def resolve(shape: Ints, numel: int, label: str = "shape") -> Ints:
     """A shape whose one -1, if any, is worked out."""
     if -1 not in shape:
-        if builtins.any(n < 0 for n in shape):
+        if shape and builtins.min(shape) < 0:
             raise RuntimeError(f"invalid shape dimension {builtins.min(shape)}")
         return shape
     at = shape.index(-1)
@@ -270,9 +271,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
             f"select(): index {index} out of range for tensor of size {list(map(int, input.array.shape))} at dimension {d}"
         )
     index = index + size if index < 0 else index
-    shape = input.array.shape
-    picked = slice_axis(input, d, index, index + 1)
-    return labelled(apply_view(RESHAPE, picked, shape=(*shape[:d], *shape[d + 1 :])), "Select")
+    return apply_view(SELECT, input, dim=d, index=index)
 
 
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:

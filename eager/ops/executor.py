@@ -24,31 +24,41 @@ Executor = Callable[["Op", Sequence[Any], dict[str, Any]], Any]
 try:
     # Floating-point flags (1/0, inf - inf) are values here, not warnings. `np.errstate` costs more than a small
     # op; the context variable behind it costs a tenth.
-    from numpy._core.umath import _extobj_contextvar as _flags, _make_extobj
+    from numpy._core.umath import _extobj_contextvar as _FLAGS
+    from numpy._core.umath import _make_extobj
 
     _QUIET = _make_extobj(all="ignore")
 except ImportError:  # a numpy that keeps its error state elsewhere
-    _flags = None
+
+    class _Errstate:
+        """`np.errstate` in the shape of a context variable."""
+
+        @staticmethod
+        def set(quiet: Any) -> dict[str, Any]:
+            return np.seterr(all="ignore")
+
+        @staticmethod
+        def reset(before: dict[str, Any]) -> None:
+            np.seterr(**before)
+
+    _FLAGS, _QUIET = _Errstate, None
 
 
 def run_eagerly(op: Op, values: Sequence[Any], attrs: dict[str, Any]) -> Any:
     """Run `op` on arrays. Only when that fails does the shape rule run, to say what is wrong in our words."""
-    if _flags is None:
-        with np.errstate(all="ignore"):
-            return _run(op, values, attrs)
-    token = _flags.set(_QUIET)
+    xp = np
+    for value in values:
+        if type(value) is not np.ndarray:
+            xp = namespace_of(values)
+            break
+    token = _FLAGS.set(_QUIET)
     try:
-        return _run(op, values, attrs)
-    finally:
-        _flags.reset(token)
-
-
-def _run(op: Op, values: Sequence[Any], attrs: dict[str, Any]) -> Any:
-    try:
-        out = op.run(namespace_of(values), *values, **attrs)
+        out = op.run(xp, *values, **attrs)
     except Exception:
         op.infer(*map(aval_of, values), **attrs)
         raise
+    finally:
+        _FLAGS.reset(token)
     # numpy gives a scalar where an array would be zero-dimensional.
     return np.asarray(out) if isinstance(out, np.generic) else out
 
@@ -56,7 +66,7 @@ def _run(op: Op, values: Sequence[Any], attrs: dict[str, Any]) -> Any:
 def namespace_of(values: Sequence[Any]) -> Any:
     """The array module the values live in: numpy, or cupy as soon as one of them is on a GPU."""
     for value in values:
-        if type(value) is not np.ndarray and type(value).__module__.startswith("cupy"):
+        if type(value).__module__.startswith("cupy"):
             import cupy
 
             return cupy

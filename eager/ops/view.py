@@ -194,6 +194,38 @@ define(
     arity=(2, 2),
 )
 
+# ---- select ---------------------------------------------------------------------------------------------------
+
+
+def _select_infer(x: Aval, *, dim: int, index: int) -> Aval:
+    """One element of an axis, 0 <= index < size; the axis goes."""
+    if not (0 <= dim < x.ndim and 0 <= index < x.shape[dim]):
+        raise IndexError(f"select: no index {int(index)} along axis {dim} of {x}")
+    return Aval((*x.shape[:dim], *x.shape[dim + 1 :]), x.dtype)
+
+
+def _select_put(F: Any, base: Any, value: Any, *, dim: int, index: int) -> Any:
+    starts = tuple(index if d == dim else 0 for d in range(len(base.shape)))
+    stops = tuple(index + 1 if d == dim else n for d, n in enumerate(base.shape))
+    return F.slice_put(base, F.unsqueeze(value, dim), starts, stops, (1,) * len(base.shape))
+
+
+def _select_vjp(F: Any, g: Any, out: Any, x: Any, *, dim: int, index: int) -> Any:
+    before = tuple(index if d == dim else 0 for d in range(x.ndim))
+    after = tuple(n - 1 - index if d == dim else 0 for d, n in enumerate(x.shape))
+    return F.pad_axes(F.unsqueeze(g, dim), before, after)
+
+
+define(
+    "select",
+    _select_infer,
+    lambda xp, x, *, dim, index: x[(slice(None),) * dim + (index, ...)],
+    vjp=(_select_vjp,),
+    element=lambda s, at, x, *, dim, index: x(*at[:dim], s.index(index), *at[dim:]),
+    put=_select_put,
+    kind="view",
+)
+
 # ---- diagonal ----------------------------------------------------------------------------------------------
 
 
