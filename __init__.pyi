@@ -367,6 +367,12 @@ from .eager.tensor import (
     Size as Size,
     Tensor as Tensor,
 )
+from .tracer.control import (
+    cond as cond,
+)
+from .tracer.control import (
+    scan as scan,
+)
 from .tracer.dims import (
     Dim as Dim,
 )

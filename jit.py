@@ -1,6 +1,4 @@
-"""`tapecast.jit`: from a function or module to a program (`trace`), from a program to native code
-(`compile`).
-"""
+"""`tapecast.jit`: from a function or module to a program, in memory (`trace`) and in a file."""
 
 from __future__ import annotations
 
@@ -36,9 +34,7 @@ def save(module: TracedModule, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> TracedModule:
-    """The traced module that `save` wrote. ProgramError where the file is missing, damaged or newer than
-    this tapecast.
-    """
+    """The traced module that `save` wrote. ProgramError for a file that is missing, damaged or newer."""
     return TracedModule(_load_program(path))
 
 

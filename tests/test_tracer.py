@@ -703,3 +703,39 @@ def test_no_warnings_from_an_ordinary_trace():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         trace(MLP().eval(), (rand(1, 8),), dynamic=BATCH)
+
+
+# ---- control flow ------------------------------------------------------------------------------------------
+
+
+def test_cond_runs_one_side_in_eager_and_chooses_in_a_program():
+    def f(x):
+        return tc.cond(x.sum() > 0, lambda x: (x * 2, {"a": x}), lambda x: (-x, {"a": x + 1}), (x,))
+
+    traced = trace(f, (rand(3),))
+    for x in (tc.ones(3), -tc.ones(3)):
+        for a, b in zip((traced(x)[0], traced(x)[1]["a"]), (f(x)[0], f(x)[1]["a"]), strict=True):
+            same(a, b)
+    assert tc.cond(True, lambda: 1, lambda: 2) == 1
+    with pytest.raises(TracerError, match="must return the same shapes and dtypes"):
+        trace(lambda x: tc.cond(x.sum() > 0, lambda: x, lambda: x[:1]), (rand(3),))
+    with pytest.raises(
+        TracerError, match="the same kinds of values; the result of false_fn must be a tensor"
+    ):
+        trace(lambda x: tc.cond(x.sum() > 0, lambda: x, lambda: (x, x)), (rand(3),))
+
+
+def test_scan():
+    def f(x, reverse=False):
+        return tc.scan(lambda h, v: (h * 0.5 + v, {"h": h}), tc.zeros(2), x, reverse=reverse)
+
+    x = tc.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    carry, ys = f(x)
+    assert carry.tolist() == [6.75, 8.5]
+    assert ys["h"].tolist() == [[0, 0], [1, 2], [3.5, 5]]
+    assert f(x, reverse=True)[0].tolist() == [3.75, 5.5]
+    traced = trace(f, (rand(3, 2),))
+    same(traced(x)[0], carry)
+    same(traced(x)[1]["h"], ys["h"])
+    with pytest.raises(TracerError, match="axis 0 has the dynamic size batch"):
+        trace(f, (rand(3, 2),), dynamic=BATCH)

@@ -1,8 +1,7 @@
 """Making nodes without running anything: one op (`call`), or a rule written in public functions (`express`).
 
 The public functions hand every op to the executor of the context. `Builder` is an executor that applies the
-shape rule and makes a node, so `decompose` and `vjp` rules, which are written in public functions, build
-graphs.
+shape rule and makes a node, so rules written in public functions (`decompose`, `vjp`) build graphs.
 """
 
 from __future__ import annotations
@@ -95,8 +94,7 @@ def express(
 ) -> Node | tuple[Node, ...]:
     """Run a rule in public functions, such as `op.decompose`, on nodes: `rule(F, *tensors, **attrs)`.
 
-    Nothing is computed. Returns the node of the tensor that the rule returns, or a tuple of nodes for
-    several.
+    Nothing is computed. Returns the node of the tensor that the rule returns; for several, a tuple.
     """
     builder = Builder(line, scope)
     with executor.use(builder), no_grad(), no_floats():

@@ -1,6 +1,4 @@
-"""Two recordings of one program, at different sizes, must be the same graph. If not: where, and what is to
-blame.
-"""
+"""Two recordings of a program at different sizes must be one graph. If not: where, and what is to blame."""
 
 from __future__ import annotations
 
@@ -82,9 +80,7 @@ def _bytes(array: Any) -> bytes:
 
 
 def blame(first: SizeLog, second: SizeLog, found: Difference) -> str:
-    """What made the size a plain number, or decided a branch by it: a sentence, "" where nothing was
-    noted.
-    """
+    """What made a size a plain number or decided a branch: a sentence, "" where nothing was noted."""
     for a, b in zip_longest(first.guards, second.guards):
         if a is None or b is None:
             break

@@ -31,9 +31,7 @@ def recording_sizes(ranges: Mapping[str, Range], example: Mapping[str, int], tak
 
 
 def other_sizes(ranges: Mapping[str, Range], first: Mapping[str, int], taken: Iterable[int]) -> Sizes:
-    """Sizes for the second recording: every one of them another than in the first, where the range allows
-    it.
-    """
+    """Sizes for the second recording: each another than in the first, where its range allows it."""
     out: Sizes = {}
     for name, size in first.items():
         out[name] = _fresh(ranges[name], {*out.values(), *taken, *first.values()}, size, other=True)
@@ -41,9 +39,7 @@ def other_sizes(ranges: Mapping[str, Range], first: Mapping[str, int], taken: It
 
 
 def _fresh(range_: Range, avoid: set[int], size: int, other: bool = False) -> int:
-    """A size in range, 2 or more and none of `avoid` if possible, preferably a small prime (no accidental
-    ratios).
-    """
+    """A size in range, if possible not 0, 1 or in `avoid`; small primes first: no accidental ratios."""
     found = next((n for n in _candidates(range_) if n > 1 and n not in avoid), None)
     if found is None and other:
         found = next((n for n in _candidates(range_) if n != size), None)

@@ -39,8 +39,7 @@ class Node:
     """A value. `op` is None for an input (`value` None) or a constant (`value`: the array).
 
     `line` is the user's source line ("model.py:12"), `scope` the module path ("layer1.0.conv"), `name` an
-    input's or a parameter's name ("x", "layer1.0.conv.weight"). An op with several outputs has a tuple of
-    avals.
+    input's or a parameter's name ("x", "layer1.0.conv.weight"). An op with several outputs has several avals.
     """
 
     op: Op | None
@@ -89,8 +88,7 @@ class Node:
 class Graph:
     """Inputs, nodes in topological order (inputs and constants included), outputs, state pairs.
 
-    `state[i] = (input index, output index)`: the output is the input's next value. `name` is the entry
-    point's.
+    `state[i] = (input index, output index)`: the output is the input's next value. `name`: the entry point's.
     """
 
     inputs: tuple[Node, ...]
@@ -107,8 +105,7 @@ class Graph:
         >>> [(u.label, d["operand"]) for u, _, d in g.in_edges(n, data=True)]   # the operands of node n
         [('x', 0), ('weight', 1)]
 
-        A node that reads a value twice has two edges from it. Nodes come in the graph's order, which is
-        topological.
+        A node that reads a value twice has two edges from it. Nodes come in topological order.
         """
         g = nx.MultiDiGraph()
         g.add_nodes_from(self.nodes)

@@ -1,6 +1,4 @@
-"""A traced program: graphs by entry point and the tensors they read. It runs on the eager engine, saves,
-compiles.
-"""
+"""A traced program, graphs and the tensors they read: it runs on the eager engine, saves and compiles."""
 
 from __future__ import annotations
 
@@ -48,9 +46,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Program:
-    """Entry points by name; the named tensors their constants and state inputs hold; which of them are
-    state.
-    """
+    """Entry points by name; the tensors that constants and state inputs hold; which of them are state."""
 
     methods: dict[str, Method]
     tensors: dict[str, Tensor]
@@ -205,17 +201,13 @@ class TracedModule:
     # ---- files -----------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `model.tape`: graphs, weights and signature. An existing file is replaced as a whole or not
-        at all.
-        """
+        """Write `model.tape`. An existing file is replaced as a whole or not at all."""
         from .storage import save
 
         save(self.program, path)
 
     def compile(self, path: str | os.PathLike[str], **options: Any) -> Any:
-        """Compile to one native file, an artifact; `options` are those of the compiler. Returns its
-        report.
-        """
+        """Compile to one native file, with the compiler's `options`; returns its report."""
         if not _compiler:
             raise RuntimeError("compile: no compiler is registered; import tapecast.jit, which registers it")
         return _compiler[0]()(self.program, path, **options)

@@ -52,9 +52,7 @@ class Traced(Symbol):
         self.array, self.recorder = array, recorder
 
     def concrete(self, reason: str) -> Any:
-        """The array, where freezing is allowed; else TracerError saying what `reason` (such as `bool()`)
-        does.
-        """
+        """The array where freezing is allowed, else TracerError. `reason`: what reads it, as `bool()`."""
         return self.recorder.read(self, reason)
 
 
@@ -80,9 +78,7 @@ class Recorder(Builder):
         return Traced(node, array, self)
 
     def traced(self, array: Any) -> Traced:
-        """A constant as a traced value, so that ops on it are noted even where eager code would take a short
-        cut.
-        """
+        """A constant as a traced value: ops on it are noted even where eager code takes a short cut."""
         return Traced(self.node_of(array), array, self)
 
     def constant(self, array: Any) -> Node:
@@ -126,8 +122,8 @@ class Recorder(Builder):
         what = f"{line}: {reason} reads the contents of a traced tensor, {node.single}{origin}"
         if not self.allow_freeze:
             raise TracerError(
-                f"{what}; the value of this run would be frozen into the program. Choose with tc.where "
-                "instead of a branch, keep numbers as tensors instead of reading them, or pass "
+                f"{what}; the value of this run would be frozen into the program. Choose with tc.where or "
+                "tc.cond instead of a branch, keep numbers as tensors instead of reading them, or pass "
                 "allow_freeze=True to freeze the value with a warning"
             )
         if line not in self.frozen:
@@ -159,9 +155,7 @@ class Recorder(Builder):
         return getattr(write.before, "array", write.before)
 
     def undo(self) -> list[Write]:
-        """Give tensors that were there before the recording their arrays back; the writes to those still
-        alive.
-        """
+        """Give tensors from before the recording their arrays back; the writes to those still alive."""
         outer = [
             w for w in self.writes.values() if not isinstance(w.before, Traced) and w.tensor() is not None
         ]

@@ -39,9 +39,7 @@ def user_line() -> str:
 
 
 def error_line(error: BaseException) -> str:
-    """`model.py:12`: the innermost line of user code that an exception passed through; "" if there is
-    none.
-    """
+    """`model.py:12`: the innermost line of user code an exception passed through; "" for none."""
     line, trace = "", error.__traceback__
     while trace is not None:
         if not is_internal(trace.tb_frame):

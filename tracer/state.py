@@ -1,4 +1,6 @@
-"""What a program may read and change besides its inputs: parameters, buffers, optimizer state, random keys."""
+"""What a program may read and change besides its inputs: parameters, buffers, optimizer state, random
+keys.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,8 @@ Kept = dict[Any, dict[str, Any]]
 class State:
     """What a program can read and change.
 
-    `tensors` have one name each. A run may also bind attributes of the `modules` to new tensors, add tensors to
-    the state of the `optimizers`, and advance the `generator`.
+    `tensors` have one name each. A run may also bind attributes of the `modules` to new tensors, add tensors
+    to the state of the `optimizers`, and advance the `generator`.
     """
 
     tensors: dict[str, Tensor]
@@ -50,8 +52,7 @@ class State:
 
 
 def named_state(things: Iterable[Any], taken: Iterable[str] = ()) -> State:
-    """The tensors of modules (parameters and all buffers), optimizers, containers and lone tensors, each
-    once.
+    """The tensors of modules (parameters, all buffers), optimizers, containers and lone ones, each once.
 
     Names are those of a module's state dict, `fc.weight.momentum_buffer` for what an optimizer keeps about
     `fc.weight`, and `state.0` for a lone tensor; none of those in `taken`. TypeError for anything else.
@@ -165,9 +166,7 @@ def put_back(state: State, dicts: list[Kept]) -> None:
 
 
 def reachable(function: Callable[..., Any]) -> list[Any]:
-    """What a function can change without being given it: the object of a method, and modules in its
-    closure.
-    """
+    """What a function can change without being given it: its method's object, modules in its closure."""
     out: list[Any] = [function] if isinstance(function, Module) else []
     if isinstance(owner := getattr(function, "__self__", None), Module):
         out.append(owner)
@@ -182,7 +181,9 @@ def reachable(function: Callable[..., Any]) -> list[Any]:
 
 
 def rebound(state: State, before: list[Attributes]) -> dict[int, Tensor]:
-    """Buffers whose attribute was bound to another tensor since `before`: id of the old tensor to the new one."""
+    """Buffers whose attribute was bound to another tensor since `before`: id of the old tensor to the new
+    one.
+    """
     return {
         id(old): new
         for module, attributes in zip(state.modules, before, strict=True)
@@ -200,8 +201,8 @@ def attributes_of(state: State) -> list[Attributes]:
 def restored(state: State, copy: bool = False) -> Iterator[list[Attributes]]:
     """Afterwards tensors, attributes of modules, optimizers and the generator are what they were before.
 
-    `copy`: also the contents of tensors are put back, for a run that writes into memory; a recording never does.
-    Yields the modules' attributes as they are before.
+    `copy`: also the contents of tensors are put back, for a run that writes into memory; a recording never
+    does. Yields the modules' attributes as they are before.
     """
     attributes, dicts, key = attributes_of(state), kept(state), state.generator.state
     tensors = [

@@ -1,6 +1,4 @@
-"""`model.tape`: a program in a zip of manifest.json, graph.txt and weights.safetensors. No code, no
-pickle.
-"""
+"""`model.tape`: a program in a zip of manifest.json, graph.txt, weights.safetensors. No code, no pickle."""
 
 from __future__ import annotations
 
@@ -37,18 +35,14 @@ from .text import graph_text, type_text, weights_of
 
 
 class ProgramError(ValueError):
-    """A file that is no program, or cannot be used; the message says what was wanted, what came, what to
-    do.
-    """
+    """A file that is no usable program; the message says what was wanted, what came, what to do."""
 
 
 # ---- writing -------------------------------------------------------------------------------------------
 
 
 def save(program: Program, path: str | os.PathLike[str]) -> None:
-    """Write `program` to `path`, which is replaced as a whole or left as it was. Equal programs give equal
-    bytes.
-    """
+    """Write to `path`, which is replaced as a whole or not at all. Equal programs give equal bytes."""
     graphs = program.graphs
     text = "\n".join(map(graph_text, graphs.values())).encode()
     weights = safetensors_bytes(_weights(program, graphs))
@@ -118,9 +112,7 @@ def _manifest(program: Program, graphs: Mapping[str, Graph], sections: Mapping[s
 
 
 def load(path: str | os.PathLike[str]) -> Program:
-    """The program in a file. ProgramError where there is none, or one that is damaged or from a newer
-    tapecast.
-    """
+    """The program in a file. ProgramError for a file that is missing, damaged, or newer than this code."""
     where = Path(path).name
     try:
         data = Path(path).read_bytes()

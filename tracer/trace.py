@@ -1,6 +1,4 @@
-"""`trace`: record a function or module, record it again at other sizes, and compare the graph with eager
-runs.
-"""
+"""`trace`: record a program, record it again at other sizes, and compare the graph with eager runs."""
 
 from __future__ import annotations
 
@@ -254,8 +252,8 @@ def _check_attributes(state: State, before: Sequence[Mapping[str, Any]]) -> None
             if not (is_tensor(value) and isinstance(value.array, Traced)):
                 continue
             message = (
-                f"{type(module).__name__}.{name} is set to a value of the recording, which a program does not keep: "
-                "make it a buffer (register_buffer), or return the value"
+                f"{type(module).__name__}.{name} is set to a value of the recording, which a program does "
+                "not keep: make it a buffer (register_buffer), or return the value"
             )
             if is_tensor(attributes.get(name)):
                 raise TracerError(message)
@@ -307,9 +305,7 @@ def _output_value(name: str, leaf: Any) -> Any:
 def _record_other(
     entry: Entry, first: Recording, sizes: Sizes, rng: np.random.Generator, state: State, allow_freeze: bool
 ) -> Recording:
-    """A recording at other sizes: on values drawn at random, or, where the program refuses them, on repeated
-    ones.
-    """
+    """A recording at other sizes: on values drawn at random or, if it fails on them, on repeated ones."""
     arrays = entry.inputs.arrays(sizes, None if allow_freeze else rng)
     try:
         return _record(entry, sizes, arrays, state, allow_freeze)
@@ -350,9 +346,7 @@ def _witnesses(first: Recording, inputs: Inputs) -> list[Sizes]:
 
 
 def _one_changed(sizes: Sizes, ranges: Mapping[str, Any]) -> Iterator[Sizes]:
-    """The given sizes with one of them set to other values in its range, small ones first, then the
-    largest.
-    """
+    """The given sizes with one set to other values in its range: small ones first, then the largest."""
     for name, (low, high) in ranges.items():
         top = low + 4096 if high is None else min(high, low + 4096)
         for n in [*range(low, top + 1), *([] if high is None else [high])]:
@@ -376,8 +370,8 @@ def _differs_text(first: Recording, second: Recording, found: Difference, cause:
     if first.sizes == second.sizes or (found.frozen and not cause):
         return (
             f"{at(found.line)}the program is not the same in a second run on other values: {found.what}. "
-            "Something outside the program goes into it, such as random numbers of numpy or a counter; pass it "
-            "as an input"
+            "Something outside the program goes into it, such as random numbers of numpy or a counter; "
+            "pass it as an input"
         )
     return (
         f"{at(found.line)}the program for {_sizes_text(first.sizes)} is not the one for "
