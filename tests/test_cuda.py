@@ -62,6 +62,7 @@ def scores(heads: int, n: int) -> Case:
 #: The kernels that all backends are tested with, and some that only the GPU's schedules treat apart.
 CASES = [
     *kernels.CASES,
+    matmul(8, 140, 8),
     rows_reduced(3, 70),
     rows_reduced(2, 131, "add"),
     whole_sum(300),

@@ -40,10 +40,12 @@ from ..loops import (
     const,
     floordiv,
     less,
+    minimum,
     mod,
     mul,
+    sub,
 )
-from .contract import Contraction, ordered
+from .contract import SUM_LENGTH, Contraction, ordered
 from .steps import flatten, let, unwrap, widen
 
 
@@ -101,6 +103,7 @@ class _Tiled:
         self.term_runs = bool(sums) and self._unit(c.vector, sums[-1]) and not self._unit(c.vector, c.column)
         self.high = tile.rows * _each(self.rows, tile.rows, tile.each)
         self.wide = tile.columns * _each(self.columns, tile.columns, tile.each)
+        self.per_thread = self.high // tile.rows, self.wide // tile.columns
 
     def _unit(self, operand: Load, loop: For) -> bool:
         return stride(operand, self.buffers, loop.var) == const(1)
@@ -119,12 +122,24 @@ class _Tiled:
 
     def thread(self) -> Body:
         """What one thread does: its sums from zero to the epilogue."""
-        steps = For("step", ceildiv(self.terms, self.tile.depth), "serial", self.step())
         tail = self.each(self.element((If(self.exists(), self.in_rows(self.c.tail)),)))
-        shape = (self.high // self.tile.rows, self.wide // self.tile.columns)
-        body: Body = (self.c.acc.replace(shape=shape, body=(*self.each(self.head()), steps, *tail)),)
+        body: Body = (*self.each(self.head()), *self.sums(), *tail)
+        body = (self.c.acc.replace(shape=self.per_thread, body=body),)
         body = let("tx", mod(Index("thread"), const(self.tile.columns)), body)
         return let("ty", floordiv(Index("thread"), const(self.tile.columns)), body)
+
+    def sums(self) -> Body:
+        """All terms, step by step; a long sum as a sum of sums of SUM_LENGTH terms."""
+        steps, most = ceildiv(self.terms, self.tile.depth), max(1, SUM_LENGTH // self.tile.depth)
+        if isinstance(steps, Const) and int(steps.value) <= most:
+            return (For("step", steps, "serial", self.step(self.c.acc.buffer)),)
+        first = mul(Index("chunk"), const(most))
+        step = let("step", add(first, Index("s")), self.step("part"))
+        part: Body = (For("s", minimum(const(most), sub(steps, first)), "serial", step),)
+        zero = self.each((Store("part", (), Const(0.0, "float32")),))
+        add_up = self.each((Accumulate(self.c.acc.buffer, (), "add", Load("part", (), "float32")),))
+        part = (Alloc("part", self.per_thread, "float32", "register", (*zero, *part, *add_up)),)
+        return (For("chunk", ceildiv(steps, most), "serial", part),)
 
     def head(self) -> Body:
         """The start of a sum; where it reads memory it may only do so for an element that there is."""
@@ -148,27 +163,28 @@ class _Tiled:
         return _both(less(Index("row"), self.rows), less(Index(self.c.column.var), self.columns))
 
     def each(self, body: Body) -> Body:
-        """`body` for every sum `p, q` of this thread, whose accumulator it is then."""
-        body = widen(widen(body, self.c.acc.buffer, Index("q")), self.c.acc.buffer, Index("p"))
-        inner = For("q", const(self.wide // self.tile.columns), "unroll", body)
-        return (For("p", const(self.high // self.tile.rows), "unroll", (inner,)),)
+        """`body` for every sum `p, q` of this thread, each with accumulators of its own."""
+        for register in (self.c.acc.buffer, "part"):
+            body = widen(widen(body, register, Index("q")), register, Index("p"))
+        down, across = self.per_thread
+        return (For("p", const(down), "unroll", (For("q", const(across), "unroll", body),)),)
 
     # ---- one step along the terms ----
 
-    def step(self) -> Body:
-        """Copy `depth` terms of both operands, then add their products up."""
+    def step(self, register: str) -> Body:
+        """Copy `depth` terms of both operands, then add their products up in `register`."""
         rows = let("row", add(mul(Index("down"), const(self.high)), Index("place")), self.copied_row())
         column = add(mul(Index("across"), const(self.wide)), Index("place"))
         columns = let(self.c.column.var, column, self.copied_column())
         a = self.copy(rows, self.high, self.row_runs)
         b = self.copy(columns, self.wide, not self.term_runs)
-        k = For("k", const(self.tile.depth), "serial", self.each((self.term(),)))
+        k = For("k", const(self.tile.depth), "unroll", self.each((self.term(register),)))
         return (*a, *b, Sync(), k, Sync())
 
-    def term(self) -> Accumulate:
+    def term(self, register: str) -> Accumulate:
         a = Load("a.tile", (Index("k"), self.in_tile_row()), "float32")
         b = Load("b.tile", (Index("k"), self.in_tile_column()), "float32")
-        return self.c.term.replace(value=Scalar("mul", (a, b), "float32"))
+        return Accumulate(register, (), "add", Scalar("mul", (a, b), "float32"))
 
     def copied_row(self) -> Body:
         inside = _both(less(Index("term"), self.terms), less(Index("row"), self.rows))
