@@ -15,8 +15,7 @@ from tapecast.eager.tensor import Tensor
 from tapecast.tracer.build import express
 from tapecast.tracer.check import check
 from tapecast.tracer.dims import Dim, size_text
-from tapecast.tracer.evaluate import evaluate as run_graph
-from tapecast.tracer.evaluate import shape_at
+from tapecast.tracer.evaluate import evaluate as run_graph, shape_at
 from tapecast.tracer.graph import Graph, Node, topological
 from tapecast.tracer.parse import parse
 from tapecast.tracer.text import graph_text, weights_of

@@ -75,6 +75,18 @@ def test_shared_parameters_are_one_constant():
     assert [n.name for n in traced.graph.nodes if n.is_const and n.name] == ["a.weight"]
 
 
+GLOBAL = nn.Linear(2, 2)
+
+
+def test_modules_that_a_function_names_give_their_names():
+    inner = nn.Linear(2, 2).eval()
+    with pytest.raises(TracerError, match="Linear is in train mode"):
+        trace(lambda x: GLOBAL(x), (rand(1, 2),))
+    GLOBAL.eval()
+    traced = trace(lambda x: GLOBAL(inner(x)), (rand(1, 2),))
+    assert {"weight", "bias", "weight.1", "bias.1"} == {n.name for n in traced.graph.nodes if n.is_const}
+
+
 def test_ops_without_traced_operands_are_recorded_too():
     w = rand(3)
     traced = trace(lambda x: x + w.exp(), (rand(2, 3),))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -166,18 +166,16 @@ def put_back(state: State, dicts: list[Kept]) -> None:
 
 
 def reachable(function: Callable[..., Any]) -> list[Any]:
-    """What a function can change without being given it: its method's object, modules in its closure."""
+    """What a function can change without being given it: its method's object, modules it names."""
     out: list[Any] = [function] if isinstance(function, Module) else []
     if isinstance(owner := getattr(function, "__self__", None), Module):
         out.append(owner)
+    code, names = getattr(function, "__code__", None), getattr(function, "__globals__", {})
+    values = [names[name] for name in (code.co_names if code else ()) if name in names]
     for cell in getattr(function, "__closure__", None) or ():
-        try:
-            value = cell.cell_contents
-        except ValueError:  # a variable that is assigned later
-            continue
-        if isinstance(value, (Module, Optimizer)):
-            out.append(value)
-    return out
+        with suppress(ValueError):  # a variable that is assigned later
+            values.append(cell.cell_contents)
+    return out + [value for value in values if isinstance(value, (Module, Optimizer))]
 
 
 def rebound(state: State, before: list[Attributes]) -> dict[int, Tensor]:
