@@ -8,20 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from . import functional as F, tape
-from .tape import (
-    Item,
-    Node,
-    as_list,
+from . import backward as engine, functional as F, modes
+from .backward import as_list, grad
+from .modes import (
     detect_anomaly,
     enable_grad,
-    grad,
     inference_mode,
     is_grad_enabled,
     is_inference_mode_enabled,
     no_grad,
     set_grad_enabled,
 )
+from .tape import Item, Node
 from .tensor import Leaf, Tensor
 
 __all__ = [
@@ -52,12 +50,12 @@ def backward(
     """Add the gradients of the sum of `tensors`, weighted by `grad_tensors`, to the `.grad` of leaves (or `inputs`)."""
     gradients = None if grad_tensors is None else as_list(grad_tensors)
     wanted = None if inputs is None else as_list(inputs)
-    tape.backward(as_list(tensors), gradients, retain_graph, create_graph, wanted)
+    engine.backward(as_list(tensors), gradients, retain_graph, create_graph, wanted)
 
 
 def set_detect_anomaly(mode: bool, check_nan: bool = True) -> None:
     """Turn anomaly detection on or off for what follows in this thread; see `detect_anomaly`."""
-    tape.mode.set(tape.mode.get()._replace(anomaly=mode and check_nan))
+    modes.mode.set(modes.mode.get()._replace(anomaly=mode and check_nan))
 
 
 # ---- custom functions --------------------------------------------------------------------------------------
@@ -108,7 +106,7 @@ class FunctionNode(Node):
     def name(self) -> str:
         return f"{self.function.__name__}Backward"
 
-    def gradients(self, g: Any, create: bool) -> Sequence[Any]:
+    def gradients(self, g: Any) -> Sequence[Any]:
         given = g if isinstance(g, tuple) else (g,)
         full = [
             F.zeros(s, dtype=d) if t is None else t for t, (s, d) in zip(given, self.outputs, strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import functional as F, tape
+from . import backward as engine, functional as F, hooks
 from .functional import inplace
 from .tensor import Tensor
 
@@ -32,9 +32,9 @@ OTHER_NAME = {
     "subtract": F.sub,
     "true_divide": F.div,
     "cast": F.cast,
-    "register_hook": tape.register_hook,
-    "register_post_accumulate_grad_hook": tape.register_post_accumulate_grad_hook,
-    "retain_grad": tape.retain_grad,
+    "register_hook": hooks.register_hook,
+    "register_post_accumulate_grad_hook": hooks.register_post_accumulate_grad_hook,
+    "retain_grad": hooks.retain_grad,
     "__add__": F.add,
     "__radd__": F.add,
     "__sub__": F.sub,
@@ -136,8 +136,8 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """Add the gradient of this tensor (weighted by `gradient`, 1 for a scalar) to the `.grad` of its leaves."""
-    tape.backward(
-        [self], [gradient], retain_graph, create_graph, None if inputs is None else tape.as_list(inputs)
+    engine.backward(
+        [self], [gradient], retain_graph, create_graph, None if inputs is None else engine.as_list(inputs)
     )
 
 

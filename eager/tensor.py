@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .caller import Place
 from .device import CPU, device, device_of, move
 from .dtypes import dtype, dtype_of
 from .ops.types import is_differentiable
@@ -54,18 +55,19 @@ class Size(tuple[int, ...]):
 class Storage:
     """What the tensors that share memory share: the count of writes, when and where the last ones were, aliases."""
 
-    __slots__ = ("aliases", "version", "writes", "written")
+    __slots__ = ("aliases", "limit", "version", "writes", "written")
 
-    writes: deque[tuple[int, str]] | None  # sequence number and line of each of the last writes
+    writes: deque[tuple[int, Place]] | None  # sequence number and place of each of the last writes
 
     def __init__(self) -> None:
         self.version = 0
         self.written = 0  # the sequence number of the last write
         self.writes = None
         self.aliases: list[weakref.ref[Tensor]] = []
+        self.limit = 64
 
-    def bump(self, where: str) -> None:
-        """Count a write at the user's line `where`."""
+    def bump(self, where: Place) -> None:
+        """Count a write from the user's place `where`."""
         self.version += 1
         self.written = next_sequence()
         if self.writes is None:
@@ -75,8 +77,9 @@ class Storage:
     def add_alias(self, tensor: Tensor) -> None:
         aliases = self.aliases
         aliases.append(weakref.ref(tensor))
-        if len(aliases) & 63 == 0:  # now and then, forget the dead
+        if len(aliases) > self.limit:  # now and then, forget the dead
             self.aliases = [ref for ref in aliases if ref() is not None]
+            self.limit = max(64, 2 * len(self.aliases))
 
     def live_aliases(self) -> Iterator[Tensor]:
         for ref in list(self.aliases):
@@ -388,8 +391,9 @@ class Tensor(Methods):
 
     def _alias(self) -> Tensor:
         """Another object for the same value, history and memory: what an in-place op keeps of the tensor it changes."""
-        out = Tensor(self.array)
-        out.node, out.storage = self.node, self.shared_storage()
+        out = Tensor.__new__(Tensor)
+        out.array, out.node, out.storage = self.array, self.node, self.storage or self.shared_storage()
+        out.grad = out.link = None
         return out
 
     def detach(self) -> Tensor:
@@ -414,7 +418,7 @@ class Tensor(Methods):
             raise RuntimeError(
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
             )
-        from .tape import replace_value
+        from .writes import replace_value
 
         replace_value(self, value.array)
 

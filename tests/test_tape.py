@@ -69,11 +69,11 @@ def test_grad_of_an_intermediate_value() -> None:
 def test_grad_of_unused() -> None:
     x, y = leaf(1.0), leaf(1.0)
     with pytest.raises(
-        RuntimeError, match="appears to not have been used in the graph. Set allow_unused=True"
+        RuntimeError, match="appears to not have been used in the graph"
     ):
         autograd.grad(x * 2, [x, y])
     assert autograd.grad(x * 2, [x, y], allow_unused=True)[1] is None
-    assert tape.grad(x * 2, [x, y], materialize_grads=True)[1].item() == 0.0
+    assert autograd.grad(x * 2, [x, y], materialize_grads=True)[1].item() == 0.0
 
 
 def test_grad_leaves_grad_alone() -> None:

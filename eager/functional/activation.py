@@ -20,7 +20,7 @@ def written(x: Tensor, value: Tensor, inplace: bool) -> Tensor:
     """The value, or x with the value written over it."""
     if not inplace:
         return value
-    from ..tape import write
+    from ..writes import write
 
     return write(x, value)
 

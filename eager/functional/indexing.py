@@ -10,8 +10,9 @@ import numpy as np
 
 from ..ops.table import TABLE
 from ..ops.types import size_max, size_min, size_same
-from ..tape import apply, apply_view, labelled, write
+from ..tape import apply, apply_view, labelled
 from ..tensor import Tensor
+from ..writes import write
 from .base import axis, cast_to, constant, number
 from .pointwise import cast, where
 from .shaping import RESHAPE, SLICE, expand, permute, reshape, unsqueeze
@@ -111,10 +112,12 @@ class Plan:
         )
         if not whole:
             x = apply_view(
-                SLICE, x, starts=tuple(self.starts), stops=tuple(self.stops), steps=tuple(self.steps)
+                SLICE,
+                x,
+                {"starts": tuple(self.starts), "stops": tuple(self.stops), "steps": tuple(self.steps)},
             )
         if len(self.shape) != x.ndim or not all(map(size_same, self.shape, x.array.shape)):
-            x = apply_view(RESHAPE, x, shape=tuple(self.shape))
+            x = apply_view(RESHAPE, x, {"shape": tuple(self.shape)})
         return x
 
     def adjacent(self, x: Tensor) -> tuple[Tensor, list[int] | None, int]:
@@ -187,7 +190,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     base = plan.basic(x)
     if not plan.tensors:
         if base is x:
-            return apply_view(RESHAPE, x, shape=tuple(x.array.shape))
+            return apply_view(RESHAPE, x, {"shape": tuple(x.array.shape)})
         return labelled(base, "Slice" if len(plan.shape) == x.ndim else "Select")
     moved, _, first = plan.adjacent(base)
     return apply(INDEX, moved, *(t for _, t in plan.tensors), dim=first)
@@ -311,7 +314,7 @@ def scatter_args(name: str, input: Tensor, dim: int, index: Tensor, src: Any) ->
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
     if tuple(src.array.shape) != tuple(at.array.shape):
         src = apply_view(
-            SLICE, src, starts=(0,) * src.ndim, stops=tuple(at.array.shape), steps=(1,) * src.ndim
+            SLICE, src, {"starts": (0,) * src.ndim, "stops": tuple(at.array.shape), "steps": (1,) * src.ndim}
         )
     return at, src, axis(name, dim, input.ndim)
 

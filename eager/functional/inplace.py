@@ -1,4 +1,4 @@
-"""In-place forms: each computes the plain function, then writes the result over the tensor (`tape.write`)."""
+"""In-place forms: each computes the plain function, then writes the result over the tensor (`writes.write`)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from .. import tape
 from ..dtypes import category, dtype_of
+from ..modes import is_grad_enabled
 from ..ops.table import TABLE
-from ..tape import apply, write
+from ..tape import apply
 from ..tensor import Tensor
+from ..writes import check_writable, write
 from . import activation, indexing, pointwise, shaping
 from .base import cast_to, constant, number
 from .creation import bernoulli, rand, randn
@@ -77,9 +78,9 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 def replaced(target: Tensor, value: Tensor) -> Tensor:
     """The value, depending formally on the target where that is on the tape: its gradient is zero, not absent."""
-    if target.node is None or not tape.is_grad_enabled() or value.node is not None:
+    if target.node is None or not is_grad_enabled() or value.node is not None:
         return value
-    tape.check_writable(target)
+    check_writable(target)
     never = apply(TABLE["full"], shape=(), value=False, dtype="bool")
     return apply(TABLE["where"], never, target._alias(), value)
 

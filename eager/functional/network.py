@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from math import prod, sqrt
 from typing import Any
 
+from ..modes import is_grad_enabled, no_grad
 from ..ops.table import TABLE
 from ..random import default_generator
-from ..tape import apply, is_grad_enabled, labelled, no_grad, write
+from ..tape import apply, labelled
 from ..tensor import Tensor
+from ..writes import write
 from .base import axis, cast_to, pair
 from .indexing import index_select, int64_index
 from .pointwise import masked_fill, mul, where

@@ -46,7 +46,7 @@ def resolve(shape: Ints, numel: int, label: str = "shape") -> Ints:
 def reshape(input: Tensor, *shape: Any) -> Tensor:
     """The elements in row-major order in another shape, which may hold one -1; a view where that is possible."""
     wanted = resolve(sizes(shape), prod(input.array.shape))
-    return apply_view(RESHAPE, input, shape=wanted)
+    return apply_view(RESHAPE, input, {"shape": wanted})
 
 
 def view(input: Tensor, *shape: Any) -> Tensor:
@@ -81,7 +81,9 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     if first == last and shape:
         return input
     return labelled(
-        apply_view(RESHAPE, input, shape=(*shape[:first], prod(shape[first : last + 1]), *shape[last + 1 :])),
+        apply_view(
+            RESHAPE, input, {"shape": (*shape[:first], prod(shape[first : last + 1]), *shape[last + 1 :])}
+        ),
         "View",
     )
 
@@ -104,14 +106,16 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     shape = input.array.shape
     among = axes("squeeze", dim, len(shape))
     kept = tuple(n for d, n in enumerate(shape) if not (d in among and n == 1))
-    return labelled(apply_view(RESHAPE, input, shape=kept), "Squeeze" if dim is None else "SqueezeBackward1")
+    return labelled(
+        apply_view(RESHAPE, input, {"shape": kept}), "Squeeze" if dim is None else "SqueezeBackward1"
+    )
 
 
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """With a new axis of size 1 at `dim`."""
     shape = input.array.shape
     d = axis("unsqueeze", dim, len(shape) + 1)
-    return labelled(apply_view(RESHAPE, input, shape=(*shape[:d], 1, *shape[d:])), "Unsqueeze")
+    return labelled(apply_view(RESHAPE, input, {"shape": (*shape[:d], 1, *shape[d:])}), "Unsqueeze")
 
 
 def expand(input: Tensor, *shape: Any) -> Tensor:
@@ -130,7 +134,7 @@ def expand(input: Tensor, *shape: Any) -> Tensor:
                 f"The expanded size of the tensor ({int(m)}) must match the existing size ({int(n)}) at "
                 f"non-singleton dimension {d}.  Target sizes: {list(map(int, full))}.  Tensor sizes: {list(map(int, own))}"
             )
-    return apply_view(EXPAND, input, shape=full)
+    return apply_view(EXPAND, input, {"shape": full})
 
 
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
@@ -178,7 +182,7 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
             f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
             f"ordering of dimensions i.e. input.dim() = {input.ndim} is not equal to len(dims) = {len(order)}"
         )
-    return apply_view(PERMUTE, input, dims=order)
+    return apply_view(PERMUTE, input, {"dims": order})
 
 
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
@@ -188,7 +192,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     order = list(range(ndim))
     if ndim:
         order[a], order[b] = b, a
-    return labelled(apply_view(PERMUTE, input, dims=tuple(order)), "Transpose")
+    return labelled(apply_view(PERMUTE, input, {"dims": tuple(order)}), "Transpose")
 
 
 swapaxes = swapdims = transpose
@@ -208,7 +212,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     dst = [axis("movedim", d, ndim) for d in ([destination] if isinstance(destination, int) else destination)]
     rest = iter(d for d in range(ndim) if d not in src)
     order = [src[dst.index(d)] if d in dst else next(rest) for d in range(ndim)]
-    return apply_view(PERMUTE, input, dims=tuple(order))
+    return apply_view(PERMUTE, input, {"dims": tuple(order)})
 
 
 moveaxis = movedim
@@ -224,7 +228,7 @@ def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
 
 def slice_axes(input: Tensor, starts: Ints, stops: Ints, steps: Ints) -> Tensor:
     """The slice [start : stop : step] along every axis; bounds must be within the axes."""
-    return apply_view(SLICE, input, starts=starts, stops=stops, steps=steps)
+    return apply_view(SLICE, input, {"starts": starts, "stops": stops, "steps": steps})
 
 
 def slice_axis(input: Tensor, dim: int, start: int, stop: int, step: int = 1) -> Tensor:
@@ -235,9 +239,11 @@ def slice_axis(input: Tensor, dim: int, start: int, stop: int, step: int = 1) ->
     return apply_view(
         SLICE,
         input,
-        starts=starts,
-        stops=stops,
-        steps=tuple(step if d == dim else 1 for d in range(len(shape))),
+        {
+            "starts": starts,
+            "stops": stops,
+            "steps": tuple(step if d == dim else 1 for d in range(len(shape))),
+        },
     )
 
 
@@ -271,7 +277,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
             f"select(): index {index} out of range for tensor of size {list(map(int, input.array.shape))} at dimension {d}"
         )
     index = index + size if index < 0 else index
-    return apply_view(SELECT, input, dim=d, index=index)
+    return apply_view(SELECT, input, {"dim": d, "index": index})
 
 
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -327,7 +333,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A view of a diagonal of two axes, as the last axis."""
     a, b = axis("diagonal", dim1, input.ndim), axis("diagonal", dim2, input.ndim)
-    return apply_view(DIAGONAL, input, offset=offset, dim1=a, dim2=b)
+    return apply_view(DIAGONAL, input, {"offset": offset, "dim1": a, "dim2": b})
 
 
 def diagonal_put(input: Tensor, value: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
@@ -344,7 +350,7 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """A matrix with the vector on a diagonal, or the diagonal of a matrix."""
     if input.ndim == 2:
-        return apply(TABLE["clone"], apply_view(DIAGONAL, input, offset=diagonal, dim1=0, dim2=1))
+        return apply(TABLE["clone"], apply_view(DIAGONAL, input, {"offset": diagonal, "dim1": 0, "dim2": 1}))
     if input.ndim != 1:
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
     return diag_embed(input, diagonal)

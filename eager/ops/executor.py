@@ -24,8 +24,7 @@ Executor = Callable[["Op", Sequence[Any], dict[str, Any]], Any]
 try:
     # Floating-point flags (1/0, inf - inf) are values here, not warnings. `np.errstate` costs more than a small
     # op; the context variable behind it costs a tenth.
-    from numpy._core.umath import _extobj_contextvar as _FLAGS
-    from numpy._core.umath import _make_extobj
+    from numpy._core.umath import _extobj_contextvar as _FLAGS, _make_extobj
 
     _QUIET = _make_extobj(all="ignore")
 except ImportError:  # a numpy that keeps its error state elsewhere
