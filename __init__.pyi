@@ -355,7 +355,7 @@ from .eager.serialization import (
     load as load,
     save as save,
 )
-from .eager.tape import (
+from .eager.modes import (
     enable_grad as enable_grad,
     inference_mode as inference_mode,
     is_grad_enabled as is_grad_enabled,

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..eager import functional
+from ..eager.modes import no_grad
 from ..eager.ops import executor
 from ..eager.ops.table import Op, lookup
 from ..eager.ops.types import Aval, aval_of
-from ..eager.tape import no_grad
 from ..eager.tensor import Tensor
 from .dims import no_floats
 from .graph import ITEM, Node

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..eager import tape
+from ..eager import modes, tape
 from ..eager.functional import inplace
 from ..eager.random import default_generator
 from ..eager.tensor import Tensor
@@ -127,7 +127,7 @@ class TracedModule:
         names = [n.name for n in graph.inputs[len(inputs) :]]
         state = [default_generator.state if k == GENERATOR else self.program.tensors[k] for k in names]
         results = evaluate_on_tape(graph, [*inputs, *state], self.program.tensors)
-        with tape.no_grad():
+        with modes.no_grad():
             for i, o in graph.state:
                 self._set_state(names[i - len(inputs)], results[o])
         return results[: len(results) - len(graph.state)]
@@ -177,7 +177,7 @@ class TracedModule:
 
     def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> None:
         """Copy values into the program's tensors. KeyError for a name that is missing; others are ignored."""
-        with tape.no_grad():
+        with modes.no_grad():
             for name, tensor in self.program.tensors.items():
                 if name not in state_dict:
                     raise KeyError(f"load_state_dict: {name} is missing")

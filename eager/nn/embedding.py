@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from .. import functional as F
-from ..tape import no_grad
+from ..modes import no_grad
 from ..tensor import Tensor
 from . import init
 from .module import Module

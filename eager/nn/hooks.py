@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ..tape import RemovableHandle
+from ..hooks import RemovableHandle
 from .backward_hooks import BackwardHooks
 
 

@@ -9,9 +9,9 @@ import math
 import warnings
 from typing import Any
 
+from ..modes import no_grad
 from ..ops.arrays import special
 from ..ops.executor import namespace_of
-from ..tape import no_grad
 from ..tensor import Tensor
 
 GAINS = {"linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "sigmoid": 1.0}

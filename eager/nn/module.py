@@ -7,7 +7,7 @@ from textwrap import indent
 from typing import Any, Self
 
 from ..dtypes import dtype as DType
-from ..tape import no_grad
+from ..modes import no_grad
 from ..tensor import Tensor
 from . import scope
 from .hooks import HookedCall, Hooks

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import functional as F
-from ..tape import no_grad
+from ..modes import no_grad
 from ..tensor import Tensor
 from . import init
 from .module import Module

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import functional as F
-from ..tape import RemovableHandle, no_grad
+from ..hooks import RemovableHandle
+from ..modes import no_grad
 from ..tensor import Tensor
 from .hooks import Hook, add_hook
 from .parameter import Parameter

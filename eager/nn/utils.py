@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from .. import functional as F
-from ..tape import no_grad
+from ..modes import no_grad
 from ..tensor import Tensor
 
 

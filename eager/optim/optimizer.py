@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from ..tape import enable_grad, no_grad
+from ..modes import enable_grad, no_grad
 from ..tensor import Tensor
 
 Group = dict[str, Any]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from .. import functional as F
+from ..caller import user_place
 from ..ops.executor import current, namespace_of, run_eagerly
-from ..tape import user_line
 from ..tensor import Tensor
 
 # Elements. Adam works on some eight arrays at once, 1 MB in float32: within the second-level cache of today's servers,
@@ -44,9 +44,9 @@ def run(rule: Callable[..., None], written: Sequence[Tensor], read: Sequence[Ten
         return
     for new, old in pieces([t.array for t in written], [t.array for t in read]):
         rule(new, old, *numbers)
-    line = user_line()
+    place = user_place()
     for tensor in written:
-        tensor.shared_storage().bump(line)
+        tensor.shared_storage().bump(place)
 
 
 def pieces(written: list[Any], read: list[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
