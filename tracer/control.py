@@ -27,7 +27,7 @@ def cond(
     (structure, yes), (other, no) = (_leaves(f(*operands)) for f in (true_fn, false_fn))
     if problem := difference(structure, other, "the result of false_fn"):
         raise TracerError(f"cond: both functions must return the same kinds of values; {problem}")
-    chosen = pred.reshape(())  # type: ignore[attr-defined]
+    chosen = pred.reshape(())
     return unflatten(structure, [_chosen(chosen, a, b) for a, b in zip(yes, no, strict=True)])
 
 
