@@ -28,6 +28,7 @@ that golden tests hold.
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
@@ -331,18 +332,25 @@ def children(e: Expr) -> tuple[Expr, ...]:
     return ()
 
 
-def map_expr(e: Expr, f: Callable[[Expr], Expr]) -> Expr:
-    """`e` rebuilt bottom-up, `f` applied to every node; index arithmetic is simplified again."""
+def with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
+    """`e` with other subexpressions; itself when they are the same objects. Index arithmetic is simplified again."""
+    if all(map(operator.is_, new, children(e))):
+        return e
     match e:
-        case Load(b, index, dtype):
-            return f(Load(b, tuple(map_expr(i, f) for i in index), dtype))
-        case Scalar(op, args, dtype):
-            return f(scalar(op, *(map_expr(a, f) for a in args), dtype=dtype))
-        case Select(cond, then, other, dtype):
-            return f(Select(map_expr(cond, f), map_expr(then, f), map_expr(other, f), dtype))
-        case Cast(value, dtype):
-            return f(Cast(map_expr(value, f), dtype))
-    return f(e)
+        case Load(b, _, dtype):
+            return Load(b, new, dtype)
+        case Scalar(op, _, dtype):
+            return scalar(op, *new, dtype=dtype)
+        case Select(_, _, _, dtype):
+            return Select(*new, dtype)
+        case Cast(_, dtype):
+            return Cast(*new, dtype)
+    return e
+
+
+def map_expr(e: Expr, f: Callable[[Expr], Expr]) -> Expr:
+    """`e` rebuilt bottom-up, `f` applied to every node."""
+    return f(with_children(e, tuple(map_expr(c, f) for c in children(e))))
 
 
 def map_stmt(s: Stmt, f: Callable[[Expr], Expr]) -> Stmt:

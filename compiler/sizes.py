@@ -51,9 +51,9 @@ def byte_size(aval: Aval) -> int:
 
 def size_names(buffers: Iterable[Buffer], body: Body) -> tuple[str, ...]:
     """The sorted names of the sizes that a kernel's buffer shapes and statements use."""
-    found: set[str] = set()
-    for e in (*(n for b in buffers for n in b.shape), *loops.expressions(body)):
-        found |= names_in(e)
+    found = {e.name for e in loops.expressions(body) if isinstance(e, Size)}
+    for b in buffers:
+        found |= set().union(*map(names_in, b.shape))
     return tuple(sorted(found))
 
 

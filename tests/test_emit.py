@@ -43,13 +43,14 @@ def guarded(array):
 path, data = sys.argv[1:3]
 job = pickle.load(open(data, "rb"))
 lib = ctypes.CDLL(path)
+room = guarded(np.zeros(job["workspace"], np.uint8))
 results = []
 for level, threads in job["runs"]:
     assert lib.model_select(level) == level, (level, lib.model_level())
     lib.model_threads(threads)
     for name, inputs, outputs, sizes in job["calls"]:
         arrays = [guarded(a) for a in (*inputs, *outputs)]
-        words = [a.ctypes.data for a in arrays] + [*sizes, 0, threads]
+        words = [a.ctypes.data for a in arrays] + [*sizes, room.ctypes.data, threads]
         code = getattr(lib, "model_" + name)((ctypes.c_int64 * len(words))(*words))
         results.append((code, [a.copy() for a in arrays[len(inputs):]]))
 pickle.dump(results, open(data, "wb"))
@@ -98,7 +99,7 @@ def call(case: Case, unit: Unit) -> tuple[str, list[np.ndarray], list[np.ndarray
 
 
 def run(folder: Path, runs: list[Any], calls: list[Any]) -> dict[tuple[str, int, int], tuple[int, Any]]:
-    (folder / "job").write_bytes(pickle.dumps({"runs": runs, "calls": calls}))
+    (folder / "job").write_bytes(pickle.dumps({"runs": runs, "calls": calls, "workspace": 64}))
     done = subprocess.run(
         [sys.executable, "-c", RUNNER, str(folder / "model.so"), str(folder / "job")],
         capture_output=True,
@@ -155,7 +156,7 @@ def test_a_size_out_of_range_is_reported_by_position(tmp_path: Path) -> None:
     (tmp_path / "model.so").write_bytes(image.data)
     x = np.ones((1, 7), np.float32)
     calls = [("entry0", [x], [x], [1]), ("entry0", [x], [x], [51])]
-    (tmp_path / "job").write_bytes(pickle.dumps({"runs": [(int(LEVELS[-1][-1]), 1)], "calls": calls}))
+    (tmp_path / "job").write_bytes(pickle.dumps({"runs": [(int(LEVELS[-1][-1]), 1)], "calls": calls, "workspace": 64}))
     subprocess.run(
         [sys.executable, "-c", RUNNER, str(tmp_path / "model.so"), str(tmp_path / "job")], check=True
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...eager.ops.types import dtype_name
 from ...tracer.graph import Node
-from ..loops import Buffer, Const, Expr, For, Index, Kernel, Load, Store, children
+from ..loops import Buffer, Const, Expr, For, Index, Kernel, Load, Store
 from ..passes.fuse import Group
 from ..sizes import size_expr, size_names
 from .scalars import LoopScalars, nest_allocs
@@ -90,27 +90,10 @@ class _Lowering:
         return node.op.element(self.s, index, *readers, **node.attrs)
 
     def elementwise(self, node: Node, index: tuple[Expr, ...], readers: list[Reader]) -> Expr:
-        """Apply the scalar rule; an operand it reads more than once is computed into a register first."""
         rule = node.op.scalar if node.op else None
         assert rule is not None
-        args = [r(*self.aligned(r, index)) for r in readers]
-        probes = [Load(f"?{k}", (), a.dtype) for k, a in enumerate(args)]
-        uses = _counts(rule(self.s, *probes, **node.attrs))
-        args = [self.s.bind(a) if uses.get(p.buffer, 0) > 1 else a for p, a in zip(probes, args, strict=True)]
-        return rule(self.s, *args, **node.attrs)
+        return rule(self.s, *(r(*self.aligned(r, index)) for r in readers), **node.attrs)
 
     def aligned(self, reader: Reader, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
         tail = index[len(index) - reader.ndim :]
         return tuple(Const(0) if n == 1 else i for n, i in zip(reader.shape, tail, strict=True))
-
-
-def _counts(e: Expr) -> dict[str, int]:
-    """How often each buffer is read in an expression."""
-    out: dict[str, int] = {}
-    stack: list[Any] = [e]
-    while stack:
-        x = stack.pop()
-        if isinstance(x, Load):
-            out[x.buffer] = out.get(x.buffer, 0) + 1
-        stack.extend(children(x))
-    return out

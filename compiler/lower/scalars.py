@@ -24,6 +24,7 @@ class LoopScalars:
     def __init__(self) -> None:
         self.blocks: list[list[Stmt]] = [[]]
         self.bound: list[dict[Any, Expr]] = [{}]
+        self.registers: set[str] = set()
         self._counts: dict[str, int] = {}
 
     # ---- expressions ----
@@ -63,6 +64,9 @@ class LoopScalars:
         return f"{stem}{n}"
 
     def emit(self, stmt: Stmt) -> None:
+        """Add a statement. Rules build values as they please, so what they use twice is shared out first."""
+        if isinstance(stmt, (Store, Accumulate)):
+            stmt = stmt.replace(value=share(stmt.value, self))
         self.blocks[-1].append(stmt)
 
     @contextmanager
@@ -88,13 +92,16 @@ class LoopScalars:
         return value
 
     def bind(self, value: Expr) -> Expr:
-        """`value` in a register, so that reading it again costs nothing. Atoms stay as they are."""
-        if not isinstance(value, (loops.Scalar, Select, Cast)):
-            return value
-        name = self.fresh("v")  # buffers are called i, o, t and w
-        self.emit(Alloc(name, (), value.dtype, "register", ()))
-        self.emit(Store(name, (), value))
+        """`value` in a register, so that reading it again costs nothing."""
+        name = self.register("v", value.dtype)  # buffers are called i, o, t and w
+        self.blocks[-1].append(Store(name, (), value))
         return Load(name, (), value.dtype)
+
+    def register(self, stem: str, dtype: str) -> str:
+        name = self.fresh(stem)
+        self.registers.add(name)
+        self.blocks[-1].append(Alloc(name, (), dtype, "register", ()))
+        return name
 
     def reduce(self, op: str, sizes: Sequence[int | Expr], body: Callable[..., Expr]) -> Expr:
         """Emit an accumulator and the loops that fill it; the result is the accumulator's value."""
@@ -106,10 +113,9 @@ class LoopScalars:
         stmts = nest_allocs(inner)
         for name, size in reversed(list(zip(names, sizes, strict=True))):
             stmts = (For(name, size_expr(size), "serial", stmts),)
-        self.emit(Alloc(acc, (), value.dtype, "register", ()))
-        self.emit(Store(acc, (), Const(identity(op, value.dtype), value.dtype)))
-        for s in stmts:
-            self.emit(s)
+        self.registers.add(acc)
+        start = Store(acc, (), Const(identity(op, value.dtype), value.dtype))
+        self.blocks[-1] += [Alloc(acc, (), value.dtype, "register", ()), start, *stmts]
         return Load(acc, (), value.dtype)
 
 
@@ -133,3 +139,72 @@ def nest_allocs(stmts: Sequence[Stmt]) -> Body:
     for s in reversed(stmts):
         out = (s.replace(body=out),) if isinstance(s, Alloc) and not s.body else (s, *out)
     return out
+
+
+# ---- sharing ------------------------------------------------------------------------------------------------------
+
+#: Integer arithmetic that addresses are made of; emitters do it without our help.
+_LINEAR = ("add", "sub", "mul", "floordiv", "mod", "minimum", "maximum")
+
+
+def share(value: Expr, s: LoopScalars) -> Expr:
+    """`value` with everything that occurs in it more than once computed first, into a register of its own.
+
+    Rules build a graph of nodes that a walk as a tree could find exponentially large. Occurrence is identity: the same
+    node reached over two edges. What reads memory on a side of a `Select` stays there, since it may be out of bounds.
+    """
+    edges = _edges(value)
+    certain = _certain_loads(value)
+    bound_here: dict[int, bool] = {}
+    built: dict[int, Expr] = {}
+
+    def stays(e: Expr) -> bool:
+        if id(e) not in bound_here:
+            guarded = isinstance(e, Load) and e.buffer not in s.registers and id(e) not in certain
+            bound_here[id(e)] = guarded or any([stays(c) for c in loops.children(e)])
+        return bound_here[id(e)]
+
+    def build(e: Expr) -> Expr:
+        if id(e) not in built:
+            new = loops.with_children(e, tuple(map(build, loops.children(e))))
+            again = edges.get(id(e), 0) > 1 and _worth_sharing(e)
+            built[id(e)] = s.bind(new) if again and not stays(e) else new
+        return built[id(e)]
+
+    return build(value)
+
+
+def _worth_sharing(e: Expr) -> bool:
+    if isinstance(e, loops.Scalar) and e.dtype == loops.INDEX and e.op in _LINEAR:
+        return any(isinstance(c, (Load, Cast)) or _worth_sharing(c) for c in e.args)
+    return isinstance(e, (loops.Scalar, Select, Cast))
+
+
+def _edges(value: Expr) -> dict[int, int]:
+    """How many operands each node is, by identity."""
+    counts: dict[int, int] = {id(value): 0}
+    stack = [value]
+    while stack:
+        for c in loops.children(stack.pop()):
+            if id(c) not in counts:
+                counts[id(c)] = 0
+                stack.append(c)
+            counts[id(c)] += 1
+    return counts
+
+
+def _certain_loads(value: Expr) -> frozenset[int]:
+    """The loads (by identity) that happen whichever sides the `Select`s in a value choose."""
+    known: dict[int, frozenset[int]] = {}
+
+    def loads(e: Expr) -> frozenset[int]:
+        if id(e) not in known:
+            parts = [loads(c) for c in loops.children(e)]
+            if isinstance(e, Select):
+                known[id(e)] = parts[0] | (parts[1] & parts[2])
+            else:
+                own = frozenset({id(e)} if isinstance(e, Load) else ())
+                known[id(e)] = own.union(*parts)
+        return known[id(e)]
+
+    return loads(value)

@@ -63,7 +63,7 @@ def sunk_below(n: Node, inputs: Sequence[Node], k: int, heavy: dict[Node, bool])
         if None in moved:
             break
         views.append(operands[k])
-        operands = [i for i in moved if i]
+        operands = [i for i in moved if i is not None]
     if not views:
         return None
     out = call(n.op, *operands, line=n.line, scope=n.scope, **n.attrs)
@@ -96,8 +96,10 @@ def is_view_of_computed(n: Node) -> bool:
 
 def before(i: Node, view: Node, heavy: dict[Node, bool]) -> Node | None:
     """The operand as it is read above the view instead of below it; None where it cannot be."""
-    if i.shape == () or i is view:
-        return i if i.shape == () else view.inputs[0]
+    if i is view:
+        return view.inputs[0]
+    if i.shape == ():
+        return i
     if not is_reshape(view):
         return i.inputs[0] if i.op is view.op and i.attrs == view.attrs else None
     inner, outer = view.inputs[0].shape, view.shape
