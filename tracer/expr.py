@@ -164,7 +164,10 @@ def _term(monomial: Monomial, c: int) -> Expr:
 
 
 def _with_halves(p: Poly) -> Poly:
-    """`x//2 + (x+1)//2 = x`, used where that leaves fewer terms: `x - x//2` becomes `(x+1)//2`."""
+    """`x//2 + (x+1)//2 = x`, used where that leaves fewer terms: `x - x//2` becomes `(x+1)//2`.
+
+    Of two forms that are equally long, the one with `x//2` is canonical.
+    """
     for monomial, c in _ordered(p):
         match monomial:
             case (("floordiv", x, 2),):
@@ -172,7 +175,7 @@ def _with_halves(p: Poly) -> Poly:
                 odd = not _poly(x).get((), 0)
                 partner = {(("floordiv", _tree(_sum(even, {(): 1} if odd else {})), 2),): -c}
                 other = _sum(_sum(p, {monomial: -c}), _sum(_product({(): c}, even), partner))
-                if len(other) < len(p):
+                if len(other) < len(p) or (len(other) == len(p) and not odd):
                     return _with_halves(other)
     return p
 
