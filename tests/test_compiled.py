@@ -66,9 +66,13 @@ def eager(name: str, sample: Sample) -> list[np.ndarray]:
 @functools.cache
 def results(chunk: int) -> dict[str, tuple[int, list[np.ndarray]]]:
     """Outputs by sample, for the ops of one chunk."""
-    jobs = [(key, name, s) for name in NAMES[chunk * CHUNK : (chunk + 1) * CHUNK] for key, s in samples_of(name)]
+    jobs = [
+        (key, name, s) for name in NAMES[chunk * CHUNK : (chunk + 1) * CHUNK] for key, s in samples_of(name)
+    ]
     library = compile_graphs({key: graph_of(name, s) for key, name, s in jobs}, Options(target="native"))
-    image = link(library.objects, soname="model", blobs={"model_weights": library.weights}, allowed=build.LIBC)
+    image = link(
+        library.objects, soname="model", blobs={"model_weights": library.weights}, allowed=build.LIBC
+    )
     calls = []
     for entry, (_, name, sample) in zip(library.entries, jobs, strict=True):
         outputs = [np.zeros_like(a) for a in eager(name, sample)]
@@ -105,4 +109,6 @@ def compare(what: str, got: np.ndarray, want: np.ndarray) -> None:
     wide = want.astype(np.float64)
     finite = np.abs(wide[np.isfinite(wide)])
     scale = finite.max(initial=0.0)
-    np.testing.assert_allclose(got.astype(np.float64), wide, rtol=16 * eps, atol=16 * eps * scale, err_msg=what)
+    np.testing.assert_allclose(
+        got.astype(np.float64), wide, rtol=16 * eps, atol=16 * eps * scale, err_msg=what
+    )

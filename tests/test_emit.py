@@ -156,7 +156,9 @@ def test_a_size_out_of_range_is_reported_by_position(tmp_path: Path) -> None:
     (tmp_path / "model.so").write_bytes(image.data)
     x = np.ones((1, 7), np.float32)
     calls = [("entry0", [x], [x], [1]), ("entry0", [x], [x], [51])]
-    (tmp_path / "job").write_bytes(pickle.dumps({"runs": [(int(LEVELS[-1][-1]), 1)], "calls": calls, "workspace": 64}))
+    (tmp_path / "job").write_bytes(
+        pickle.dumps({"runs": [(int(LEVELS[-1][-1]), 1)], "calls": calls, "workspace": 64})
+    )
     subprocess.run(
         [sys.executable, "-c", RUNNER, str(tmp_path / "model.so"), str(tmp_path / "job")], check=True
     )

@@ -44,7 +44,7 @@ from ..loops import (
 )
 from ..lower.scalars import identity
 from .builder import Function, Value, literal, literal_value
-from .indexing import LANE, Indexer, Linear, Terms, number
+from .indexing import LANE, Indexer, Linear, Terms, number, size_name
 from .levels import Level
 from .scalars import LlvmScalars
 
@@ -69,7 +69,9 @@ class Variant(NamedTuple):
 
 def kernel_functions(kernel: Kernel, variant: Variant) -> list[Function]:
     """The functions of a kernel, called `<name><suffix>(buffers…, sizes…)`; the first is the kernel itself."""
-    params = [(safe(b.name), "ptr noalias") for b in kernel.buffers] + [(n, "i64") for n in kernel.sizes]
+    params = [(safe(b.name), "ptr noalias") for b in kernel.buffers] + [
+        (size_name(n), "i64") for n in kernel.sizes
+    ]
     main = Function(kernel.name + variant.suffix, params, attributes=variant.level.attributes)
     parts: list[Function] = []
     emitter = Emitter(main, kernel, variant)
@@ -82,8 +84,8 @@ def kernel_functions(kernel: Kernel, variant: Variant) -> list[Function]:
 
 
 def safe(name: str) -> str:
-    """A buffer's name as an LLVM local: letters, digits, dots and underscores only."""
-    return "".join(c if c.isalnum() or c in "._" else "_" for c in name)
+    """What the function calls a buffer: its name in LLVM's letters, told apart from what a builder makes up."""
+    return "at." + "".join(c if c.isalnum() or c in "._" else "_" for c in name)
 
 
 def _parallel(main: Emitter, loop: For, kernel: Kernel, variant: Variant, count: int) -> list[Function]:

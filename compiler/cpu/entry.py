@@ -13,6 +13,7 @@ from ..unit import Location, Unit
 from .builder import Function, Value, literal
 from .detect import NUMBERS, detect_text
 from .emit import Emitter, Variant
+from .indexing import size_name
 from .pool import pool_text
 
 Dims = Mapping[str, tuple[int, int | None]]
@@ -32,7 +33,7 @@ def entry_function(
     for step in unit.steps:
         kernel = kernels[step.kernel]
         pointers = [words.pointer(library, step.where[b.name], emitter) for b in kernel.buffers]
-        sizes = [Value(f"%{n}", "int64") for n in kernel.sizes]
+        sizes = [Value(f"%{size_name(n)}", "int64") for n in kernel.sizes]
         f.call(step.kernel + variant.suffix, "void", *pointers, *sizes)
     f.ret(literal(0, "int32"))
     return f
@@ -47,9 +48,9 @@ class _Words:
         self.inputs = [self.word(i, "ptr") for i in range(n)]
         self.outputs = [self.word(n + i, "ptr") for i in range(m)]
         for i, name in enumerate(unit.sizes):
-            f.emit(f"%{name} = load i64, ptr {self.place(n + m + i)}, align 8")
+            f.emit(f"%{size_name(name)} = load i64, ptr {self.place(n + m + i)}, align 8")
         self.workspace = self.word(n + m + k, "ptr")
-        f.emit(f"%threads = load i64, ptr {self.place(n + m + k + 1)}, align 8")
+        f.emit(f"%{size_name('threads')} = load i64, ptr {self.place(n + m + k + 1)}, align 8")
 
     def place(self, i: int) -> str:
         return self.f.gep("%args", literal(i, "int64"), "int64")
@@ -75,7 +76,7 @@ def _check_sizes(f: Function, unit: Unit, dims: Dims) -> None:
         low, high = dims[name]
         bounds = [("slt", low)] + ([] if high is None else [("sgt", high)])
         for test, bound in bounds:
-            bad = Value(f.assign(f"icmp {test} i64 %{name}, {bound}"), "bool")
+            bad = Value(f.assign(f"icmp {test} i64 %{size_name(name)}, {bound}"), "bool")
             f.when(bad, lambda k=k: f.ret(literal(k, "int32")))  # type: ignore[misc]
 
 
@@ -101,7 +102,7 @@ def workspace_function(library: str, unit: Unit, variant: Variant) -> Function:
     f = Function(f"{library}_{unit.name}_workspace", [("sizes", "ptr")], result="i64", linkage="external")
     for i, name in enumerate(unit.sizes):
         place = f.gep("%sizes", literal(i, "int64"), "int64")
-        f.emit(f"%{name} = load i64, ptr {place}, align 8")
+        f.emit(f"%{size_name(name)} = load i64, ptr {place}, align 8")
     emitter = Emitter(f, Kernel("", (), unit.sizes, ()), variant)
     f.ret(emitter.scalar(unit.workspace))
     return f

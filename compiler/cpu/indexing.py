@@ -51,6 +51,11 @@ class Linear(NamedTuple):
         return Linear(tuple(t for t in self.terms if t[0] != LANE), self.const)
 
 
+def size_name(name: str) -> str:
+    """What the function calls a size: no name that a builder makes up has a dot."""
+    return f"size.{name}"
+
+
 def number(n: int) -> Linear:
     return Linear((), n)
 
@@ -82,8 +87,8 @@ class Indexer:
             case Index(var):
                 return self.vars[var]
             case Size(name):
-                self.counts.add(f"%{name}")
-                return Linear(((f"%{name}", 1),), 0)
+                self.counts.add(f"%{size_name(name)}")
+                return Linear(((f"%{size_name(name)}", 1),), 0)
             case Scalar(op, (x, y), "int64") if op in _RULES:
                 return _RULES[op](self, self.linear(x), self.linear(y))
         return self.term(self.other(e), False)
