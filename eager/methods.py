@@ -35,6 +35,8 @@ OTHER_NAME = {
     "register_hook": hooks.register_hook,
     "register_post_accumulate_grad_hook": hooks.register_post_accumulate_grad_hook,
     "retain_grad": hooks.retain_grad,
+    "__getitem__": F.getitem,
+    "__setitem__": F.setitem,
     "__add__": F.add,
     "__radd__": F.add,
     "__sub__": F.sub,

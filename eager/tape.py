@@ -138,11 +138,11 @@ def execute(op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
     """As `apply`, with the arguments packed: the one way anything is computed."""
     value = current.get()(op, [t.array for t in inputs], attrs)
     node = None
-    if mode.get().taping:
-        for t in inputs:
-            if t.node is not None:
-                node = record(op, inputs, attrs, value)
-                break
+    for t in inputs:
+        if t.node is not None:
+            if mode.get().taping:
+                node = record(op, inputs, attrs, value, tuple([t.node for t in inputs]))
+            break
     if type(value) is tuple:
         return tuple(
             wrap(v, None if node is None else Item(node, k, len(value))) for k, v in enumerate(value)
@@ -154,6 +154,31 @@ def execute(op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
     return out
 
 
+def apply_unary(op: Op, x: Tensor, attrs: dict[str, Any] = NO_ATTRS) -> Tensor:
+    """`execute` for an op of one operand: small tensors spend their time here."""
+    out = _new(Tensor)
+    out.array = value = current.get()(op, (x.array,), attrs)
+    edge = x.node
+    taped = edge is not None and mode.get().taping
+    out.node = record(op, (x,), attrs, value, (edge,)) if taped else None
+    out.grad = out.storage = out.link = None
+    return out
+
+
+def apply_binary(op: Op, x: Tensor, y: Tensor) -> Tensor:
+    """`execute` for an op of two operands and no attributes."""
+    out = _new(Tensor)
+    out.array = value = current.get()(op, (x.array, y.array), NO_ATTRS)
+    edges = (x.node, y.node)
+    taped = edges != _NOWHERE and mode.get().taping
+    out.node = record(op, (x, y), NO_ATTRS, value, edges) if taped else None
+    out.grad = out.storage = out.link = None
+    return out
+
+
+_NOWHERE = (None, None)
+
+
 def wrap(value: Any, node: Any) -> Tensor:
     """A tensor of a value at a place on the tape; a value without gradients is at none."""
     out = Tensor(value)
@@ -161,17 +186,15 @@ def wrap(value: Any, node: Any) -> Tensor:
     return out
 
 
-def record(op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any], value: Any) -> Node | None:
+def record(
+    op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any], value: Any, edges: tuple[Any, ...]
+) -> Node | None:
     """The node of an op just done, or None where no gradient passes."""
-    if op.vjp is None and op.decompose is None:
-        return None
-    first = value[0] if type(value) is tuple else value
-    if first.dtype.kind in "biu":
-        return None
     reads = reads_of(op)
-    edges = tuple([t.node for t in inputs])
+    if not reads.differentiable or (value[0] if type(value) is tuple else value).dtype.kind in "biu":
+        return None
     if reads.all_inputs:
-        saved = inputs
+        saved: tuple[Any, ...] = inputs
     elif reads.no_inputs:
         saved = tuple([t.array.shape for t in inputs])
     else:
@@ -198,7 +221,7 @@ def kept(reads: Reads, inputs: tuple[Tensor, ...]) -> tuple[Any, ...]:
 
 def apply_view(op: Op, x: Tensor, attrs: dict[str, Any]) -> Tensor:
     """As `execute`, for an op whose result shares the operand's memory: the result remembers its base."""
-    out: Tensor = execute(op, (x,), attrs)
+    out = apply_unary(op, x, attrs)
     if shares_memory(out.array, x.array):
         of = x.link
         out.storage = storage = x.storage or x.shared_storage()

@@ -89,17 +89,23 @@ class Storage:
 
 
 class View:
-    """How a tensor follows from its base: the view ops (op, attrs) to apply, none for a detached alias.
+    """How a tensor follows from its base: the view ops (op, attrs) to apply in turn."""
 
-    `detached`: the values follow the base, the history does not. `silent`: writes are not counted (`.data`).
-    """
+    __slots__ = ("base", "path")
+    detached = silent = False
 
-    __slots__ = ("base", "detached", "path", "silent")
+    def __init__(self, base: Tensor, path: tuple[Any, ...]) -> None:
+        self.base, self.path = base, path
 
-    def __init__(
-        self, base: Tensor, path: tuple[Any, ...], detached: bool = False, silent: bool = False
-    ) -> None:
-        self.base, self.path, self.detached, self.silent = base, path, detached, silent
+
+class Detached(View):
+    """A tensor of the base's values without its history. `silent`: writes are not counted (`.data`)."""
+
+    __slots__ = ("silent",)
+    detached = True
+
+    def __init__(self, base: Tensor, silent: bool) -> None:
+        self.base, self.path, self.silent = base, (), silent
 
 
 class Leaf:
@@ -371,16 +377,6 @@ class Tensor(Methods):
             raise TypeError("iteration over a 0-d tensor")
         return iter([self[i] for i in range(self.array.shape[0])])
 
-    def __getitem__(self, index: Any) -> Tensor:
-        from .functional import getitem
-
-        return getitem(self, index)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        from .functional import setitem
-
-        setitem(self, index, value)
-
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
 
@@ -403,7 +399,7 @@ class Tensor(Methods):
     def _detached(self, silent: bool) -> Tensor:
         out = Tensor(self.array)
         out.storage = self.shared_storage()
-        out.link = View(self, (), detached=True, silent=silent)
+        out.link = Detached(self, silent)
         out.storage.add_alias(out)
         return out
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ops.table import TABLE
-from ..tape import apply, labelled
+from ..tape import apply, apply_unary, labelled
 from ..tensor import Tensor
 from .base import as_float
 from .pointwise import abs, clamp, exp, expm1, log, log1p, mul, neg, sigmoid, tanh, where
@@ -32,7 +32,9 @@ def old(x: Tensor, inplace: bool) -> Tensor:
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0)."""
-    return written(input, apply(RELU, old(input, inplace)), inplace)
+    if not inplace:
+        return apply_unary(RELU, input)
+    return written(input, apply_unary(RELU, input._alias()), True)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:

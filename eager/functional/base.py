@@ -107,7 +107,11 @@ def axis(name: str, dim: int, ndim: int) -> int:
 
 def axes(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
     """Sorted axes; None and, as in PyTorch, an empty list mean all of them."""
-    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
+    if dim is None:
+        return tuple(range(ndim))
+    if type(dim) is int and 0 <= dim < ndim:
+        return (dim,)
+    if not isinstance(dim, int) and len(dim) == 0:
         return tuple(range(ndim))
     out = normalize_axes(name, dim, ndim)
     return out if ndim else ()
@@ -117,4 +121,7 @@ def sizes(shape: Any) -> tuple[int, ...]:
     """The shape given as f(2, 3), f((2, 3)) or f(Size)."""
     if len(shape) == 1 and not hasattr(shape[0], "__index__"):
         shape = shape[0]
-    return tuple(n if isinstance(n, int) else operator.index(n) for n in shape)
+    for n in shape:
+        if type(n) is not int:
+            return tuple(n if isinstance(n, int) else operator.index(n) for n in shape)
+    return tuple(shape)

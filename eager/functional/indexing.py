@@ -15,7 +15,7 @@ from ..tensor import Tensor
 from ..writes import write
 from .base import axis, cast_to, constant, number
 from .pointwise import cast, where
-from .shaping import RESHAPE, SLICE, expand, permute, reshape, unsqueeze
+from .shaping import RESHAPE, SELECT, SLICE, expand, permute, reshape, unsqueeze
 
 INDEX, INDEX_PUT = TABLE["index"], TABLE["index_put"]
 GATHER, SCATTER, SCATTER_ADD = TABLE["gather"], TABLE["scatter"], TABLE["scatter_add"]
@@ -180,12 +180,10 @@ def as_index(part: Any) -> Any:
 def getitem(x: Tensor, index: Any) -> Tensor:
     """x[index]: a view for integers, slices, None and …; a copy where tensors, lists or masks take part."""
     if type(index) is int and x.array.shape:
-        from .shaping import select
-
         size = x.array.shape[0]
         if not -size <= index < size:
             raise IndexError(f"index {index} is out of bounds for dimension 0 with size {int(size)}")
-        return select(x, 0, index)
+        return apply_view(SELECT, x, {"dim": 0, "index": index if index >= 0 else index + size})
     plan = Plan(x, index)
     base = plan.basic(x)
     if not plan.tensors:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..dtypes import category, dtype_of, get_default_dtype
 from ..ops.table import TABLE
-from ..tape import apply, labelled
+from ..tape import apply, apply_binary, apply_unary, labelled
 from ..tensor import Tensor
 from .base import ADD, as_float, cast_to, common, constant, name_of, number, pair
 
@@ -24,7 +24,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     if alpha != 1:
         other = mul(other, alpha)
     x, y = pair("add", input, other)
-    return apply(ADD, x, y)
+    return apply_binary(ADD, x, y)
 
 
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -37,19 +37,19 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
             "Subtraction, the `-` operator, with two bool tensors is not supported, use the `^` or `logical_xor()` "
             "operator instead."
         )
-    return apply(SUB, x, y)
+    return apply_binary(SUB, x, y)
 
 
 def rsub(input: Any, other: Any) -> Tensor:
     """other - input."""
     x, y = pair("rsub", input, other)
-    return apply(SUB, y, x)
+    return apply_binary(SUB, y, x)
 
 
 def mul(input: Any, other: Any) -> Tensor:
     """input * other."""
     x, y = pair("mul", input, other)
-    return apply(MUL, x, y)
+    return apply_binary(MUL, x, y)
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
@@ -58,7 +58,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         x, y = pair("div", input, other)
         if x.array.dtype.kind in "biu":
             x, y = common("div", input, other, floating=True)
-        return apply(DIV, x, y)
+        return apply_binary(DIV, x, y)
     if rounding_mode == "floor":
         return floor_divide(input, other)
     if rounding_mode != "trunc":
@@ -129,7 +129,7 @@ def _constant_power(x: Tensor, power: float) -> Tensor | None:
     if not floating and isinstance(power, float):
         return None
     if power == 2:
-        return apply(MUL, x, x)
+        return apply_binary(MUL, x, x)
     if power == 1:
         return clone(x)
     if power == 3:
@@ -210,8 +210,8 @@ def _floating(name: str, doc: str) -> Any:
 
     def function(input: Tensor) -> Tensor:
         if isinstance(input, Tensor) and input.array.dtype.kind == "f":
-            return apply(op, input)
-        return apply(op, as_float(name, input))
+            return apply_unary(op, input)
+        return apply_unary(op, as_float(name, input))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -225,7 +225,7 @@ def _plain(name: str, doc: str) -> Any:
     def function(input: Tensor) -> Tensor:
         if not isinstance(input, Tensor):
             raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(input).__name__}")
-        return apply(op, input)
+        return apply_unary(op, input)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -259,7 +259,7 @@ def neg(input: Tensor) -> Tensor:
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
             "the `~` or `logical_not()` operator instead."
         )
-    return apply(_NEG, input)
+    return apply_unary(_NEG, input)
 
 
 _NEG = TABLE["neg"]
@@ -460,7 +460,7 @@ def _comparison(name: str, doc: str) -> Any:
 
     def function(input: Any, other: Any) -> Tensor:
         x, y = pair(name, input, other)
-        return apply(op, x, y)
+        return apply_binary(op, x, y)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -620,4 +620,4 @@ def cast(input: Tensor, dtype: Any) -> Tensor:
 
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy with the history."""
-    return apply(CLONE, input)
+    return apply_unary(CLONE, input)

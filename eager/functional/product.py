@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from ..ops.table import TABLE
-from ..tape import apply, labelled
+from ..tape import apply, apply_binary, labelled
 from ..tensor import Tensor
 from .base import axis
 from .reduction import sum
@@ -30,7 +30,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         raise TypeError(f"matmul(): argument must be Tensor, not {type(wrong).__name__}")
     m, n = input.ndim, other.ndim
     if m == 2 and n == 2 and input.array.dtype == other.array.dtype:
-        return apply(MATMUL, input, other)
+        return apply_binary(MATMUL, input, other)
     same_dtypes(input, other)
     if m == 0 or n == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..dtypes import dtype_of
 from ..ops.table import TABLE
-from ..tape import apply, labelled
+from ..tape import apply, apply_unary, labelled
 from ..tensor import Tensor
 from .base import as_float, axes, axis, cast_to
 from .pointwise import abs, cast, clamp, isnan, logical_not, maximum, minimum, pow, sqrt, where
@@ -29,18 +29,17 @@ class ValuesIndices(NamedTuple):
     indices: Tensor
 
 
-def kept(out: Tensor, x: Tensor, over: tuple[int, ...], keepdim: bool) -> Tensor:
-    """`out` with the reduced axes back at size 1, if wanted. The label of its node stays."""
-    if not keepdim:
-        return out
+def kept(out: Tensor, x: Tensor, over: tuple[int, ...]) -> Tensor:
+    """`out` with the reduced axes back at size 1. The label of its node stays."""
     label = getattr(out.node, "label", "") or (out.node.name.removesuffix("Backward0") if out.node else "")
     shaped = reshape(out, tuple(1 if d in over else n for d, n in enumerate(x.array.shape)))
     return labelled(shaped, label) if label else shaped
 
 
 def reduce_with(op: Any, x: Tensor, dim: Any, keepdim: bool, **attrs: Any) -> Tensor:
-    over = axes(op.name, dim, x.ndim)
-    return kept(apply(op, x, axes=over, **attrs), x, over, keepdim)
+    over = axes(op.name, dim, len(x.array.shape))
+    out = apply_unary(op, x, {"axes": over, **attrs})
+    return kept(out, x, over) if keepdim else out
 
 
 # ---- sums and products -------------------------------------------------------------------------------------

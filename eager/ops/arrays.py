@@ -8,8 +8,12 @@ from typing import Any
 
 from .types import DTYPES
 
-HALVES = (DTYPES["float16"], DTYPES["bfloat16"])
 FLOAT32 = DTYPES["float32"]
+
+
+def is_half(dtype: Any) -> bool:
+    """True for the two 16-bit floats."""
+    return dtype.itemsize == 2 and dtype.kind in "fV"
 
 
 @cache
@@ -20,12 +24,19 @@ def _scipy_name(xp_name: str, module: str) -> Any:
 def special(xp: Any, name: str, x: Any) -> Any:
     """scipy.special's `name` of an array; half-precision arrays are computed in float32."""
     function = getattr(_scipy_name(xp.__name__, "special"), name)
-    return function(x.astype(FLOAT32)).astype(x.dtype) if x.dtype in HALVES else function(x)
+    return function(x.astype(FLOAT32)).astype(x.dtype) if is_half(x.dtype) else function(x)
 
 
 def wide(x: Any) -> Any:
     """The array in the dtype that its sums are accumulated in: float32 for half precision, else its own."""
-    return x.astype(FLOAT32) if x.dtype in HALVES else x
+    return x.astype(FLOAT32) if is_half(x.dtype) else x
+
+
+def sum_over(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """The sum over axes in the array's own dtype; half precision is added up in float32."""
+    if is_half(x.dtype):
+        return x.astype(FLOAT32).sum(axis=axes).astype(x.dtype)
+    return xp.add.reduce(x, axis=axes, dtype=x.dtype)
 
 
 def windows(

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import generic, ndarray
 
 from .types import aval_of
 
@@ -47,7 +48,7 @@ def run_eagerly(op: Op, values: Sequence[Any], attrs: dict[str, Any]) -> Any:
     """Run `op` on arrays. Only when that fails does the shape rule run, to say what is wrong in our words."""
     xp = np
     for value in values:
-        if type(value) is not np.ndarray:
+        if type(value) is not ndarray:
             xp = namespace_of(values)
             break
     token = _FLAGS.set(_QUIET)
@@ -59,7 +60,7 @@ def run_eagerly(op: Op, values: Sequence[Any], attrs: dict[str, Any]) -> Any:
     finally:
         _FLAGS.reset(token)
     # numpy gives a scalar where an array would be zero-dimensional.
-    return np.asarray(out) if isinstance(out, np.generic) else out
+    return out if type(out) is ndarray or not isinstance(out, generic) else np.asarray(out)
 
 
 def namespace_of(values: Sequence[Any]) -> Any:

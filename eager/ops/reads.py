@@ -35,6 +35,7 @@ class Reads:
             self.out = any(out == READ for _, _, out in found)
             self.per_rule = [([], UNUSED) if rule is None else uses_of(rule)[:2] for rule in rules]
         self.all_inputs = self.rest != SHAPE and all(use == READ for use in self.uses)
+        self.differentiable = bool(rules) or op.decompose is not None
         self.no_inputs = self.rest == UNUSED and all(use == UNUSED for use in self.uses)
         self.any = self.out or READ in (*self.uses, self.rest)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .arrays import wide
+from .arrays import sum_over, wide
 from .table import define
 from .types import DTYPES, Aval, Shape
 
@@ -78,7 +78,7 @@ def _prod_vjp(F: Any, g: Any, out: Any, x: Any, *, axes: Axes) -> Any:
 
 _reduction(
     "sum",
-    lambda xp, x, *, axes: wide(x).sum(axis=axes, dtype=wide(x).dtype).astype(x.dtype, copy=False),
+    lambda xp, x, *, axes: sum_over(xp, x, axes),
     "add",
     lambda F, g, out, x, *, axes: F.expand(keep(F, g, x.shape, axes), x.shape),
 )
@@ -170,7 +170,7 @@ def _sum_to_infer(x: Aval, *, shape: Shape) -> Aval:
 def _sum_to_run(xp: Any, x: Any, *, shape: Shape) -> Any:
     lead, grown = grown_axes(x.shape, shape)
     axes = (*range(lead), *grown)
-    return wide(x).sum(axis=axes, dtype=wide(x).dtype).reshape(shape).astype(x.dtype, copy=False)
+    return sum_over(xp, x, axes).reshape(shape)
 
 
 def _sum_to_element(s: Any, index: tuple[Any, ...], x: Any, *, shape: Shape) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from .arrays import wide
+from .arrays import sum_over, wide
 from .random import uniform_run
 from .reduce import keep, without
 from .table import composite
@@ -29,7 +29,8 @@ def _count(shape: Shape, axes: Axes) -> int:
 
 
 def _mean_run(xp: Any, x: Any, *, axes: Axes) -> Any:
-    return (wide(x).sum(axis=axes) / wide(x).dtype.type(_count(x.shape, axes))).astype(x.dtype, copy=False)
+    total = sum_over(xp, wide(x), axes)
+    return (total / total.dtype.type(_count(x.shape, axes))).astype(x.dtype, copy=False)
 
 
 composite(
