@@ -342,9 +342,9 @@ def with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
         case Scalar(op, _, dtype):
             return scalar(op, *new, dtype=dtype)
         case Select(_, _, _, dtype):
-            return Select(*new, dtype)
+            return Select(new[0], new[1], new[2], dtype)
         case Cast(_, dtype):
-            return Cast(*new, dtype)
+            return Cast(new[0], dtype)
     return e
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from ..tracer.dims import merge_ranges
 from ..tracer.graph import Graph
 from .assemble import Assembly
-from .cpu.build import compile_sources, sources
+from .cpu.build import objects, sources
 from .debug import Debug, changes, from_environment
 from .library import Entry, KernelInfo, Library
 from .options import Options
@@ -83,13 +83,11 @@ def compile_graphs(graphs: Mapping[str, Graph], options: Options, record: Record
         weights = Weights()
         units = [with_weights(u, next(iter(scheduled.values())), packs, weights) for u in units]
     dims = merge_ranges(s for g in optimised for n in g.inputs for s in n.shape)
-    with record.stage("emit"):
-        modules = sources(options.name, units, scheduled, dims)
-    with record.stage("llvm"):
-        objects = compile_sources(modules)
+    with record.stage("code"):
+        code = objects(sources(options.name, units, scheduled, dims))
     return Library(
         options.name,
-        objects,
+        code,
         weights.bytes(),
         tuple(Entry(u.name, u.inputs, u.outputs, u.sizes, u.workspace_text, u.state) for u in units),
         dims,

@@ -85,7 +85,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int, in
     scheduled, packs = schedule_all({k: v for u in units for k, v in u.kernels.items()}, LEVELS)
     weights = Weights()
     units = [with_weights(u, scheduled[LEVELS[0]], packs, weights) for u in units]
-    objects = build.compile_sources(build.sources("model", units, scheduled, {"batch": (1, 50)}))
+    objects = build.objects(build.sources("model", units, scheduled, {"batch": (1, 50)}))
     image = link(objects, soname="model", blobs={"model_weights": weights.bytes()}, allowed=build.LIBC)
     (folder / "model.so").write_bytes(image.data)
     runs = [(int(level[-1]), threads) for level in LEVELS for threads in (1, 3)]
@@ -151,7 +151,7 @@ def test_a_size_out_of_range_is_reported_by_position(tmp_path: Path) -> None:
     unit = unit_of(case, 0)
     scheduled, packs = schedule_all(unit.kernels, LEVELS[-1:])
     unit = with_weights(unit, scheduled[LEVELS[-1]], packs, Weights())
-    objects = build.compile_sources(build.sources("model", [unit], scheduled, {"batch": (2, 50)}))
+    objects = build.objects(build.sources("model", [unit], scheduled, {"batch": (2, 50)}))
     image = link(objects, soname="model", blobs={"model_weights": b""}, allowed=build.LIBC)
     (tmp_path / "model.so").write_bytes(image.data)
     x = np.ones((1, 7), np.float32)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..loops import Kernel
 from ..unit import Unit
@@ -12,18 +11,13 @@ from .detect import NUMBERS
 from .emit import Variant, kernel_functions
 from .entry import Dims, entry_function, host_text, workspace_function
 from .levels import level_of
-from .llvm_driver import object_code
 from .pool import EXTERNALS
+from .workers import Source, objects
+
+__all__ = ["LIBC", "objects", "sources", "variant_of"]
 
 #: What a library may need from outside: the pool's system calls, and the weights that the linker places.
 LIBC = EXTERNALS
-
-
-class Source(NamedTuple):
-    """One module: its text and the CPU level it is compiled for."""
-
-    text: str
-    cpu: str
 
 
 def variant_of(name: str, library: str) -> Variant:
@@ -32,12 +26,13 @@ def variant_of(name: str, library: str) -> Variant:
 
 def sources(
     library: str, units: Sequence[Unit], scheduled: Mapping[str, Mapping[str, Kernel]], dims: Dims
-) -> list[Source]:
+) -> Iterator[Source]:
     """The modules of a library. `scheduled[level][kernel name]` are the kernels as that level runs them."""
-    out = [_level_source(library, units, scheduled[name], name, dims) for name in scheduled]
+    for name in scheduled:
+        yield _level_source(library, units, scheduled[name], name, dims)
     lowest = next(iter(scheduled))
     workspaces = [workspace_function(library, u, variant_of(lowest, library)) for u in units]
-    return [*out, Source(host_text(library, units, list(scheduled), workspaces), lowest)]
+    yield Source(host_text(library, units, list(scheduled), workspaces), lowest)
 
 
 def _level_source(
@@ -53,7 +48,3 @@ def _level_source(
     for unit in units:
         module.add(entry_function(library, unit, kernels, variant, dims))
     return Source(module.text(), name)
-
-
-def compile_sources(modules: Sequence[Source]) -> tuple[bytes, ...]:
-    return tuple(object_code(m.text, m.cpu) for m in modules)
