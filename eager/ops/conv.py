@@ -72,18 +72,16 @@ def _conv2d_infer(x: Aval, weight: Aval, **attrs: Any) -> Aval:
 
 
 def _columns(xp: Any, x: Any, size: Pair, kernel: Pair, geometry: Geometry) -> Any:
-    """The unfolded windows [G, C/G·KH·KW, N·OH·OW], copied into one dense matrix per group."""
-    n, c = x.shape[:2]
+    """The unfolded windows [N, G, C/G·KH·KW, OH·OW]: copied, except for 1×1 kernels of stride 1."""
     view = windows(xp, padded(xp, x, geometry.padding), size, kernel, geometry.stride, geometry.dilation)
-    return view.transpose(1, 4, 5, 0, 2, 3).reshape(
-        geometry.groups, c // geometry.groups * kernel[0] * kernel[1], -1
-    )
+    rows = x.shape[1] // geometry.groups * kernel[0] * kernel[1]
+    return view.transpose(0, 1, 4, 5, 2, 3).reshape(x.shape[0], geometry.groups, rows, size[0] * size[1])
 
 
 def _by_group(x: Any, groups: int) -> Any:
-    """[N, C, H, W] as [G, C/G, N·H·W]."""
+    """[N, C, H, W] as [N, G, C/G, H·W]."""
     n, c, h, w = x.shape
-    return x.transpose(1, 0, 2, 3).reshape(groups, c // groups, n * h * w)
+    return x.reshape(n, groups, c // groups, h * w)
 
 
 def _conv2d_run(xp: Any, x: Any, weight: Any, **attrs: Any) -> Any:
@@ -91,11 +89,10 @@ def _conv2d_run(xp: Any, x: Any, weight: Any, **attrs: Any) -> Any:
     size = out_sizes(x.shape[2:], weight.shape[2:], geometry)
     if min(size) < 1 or x.shape[1] != weight.shape[1] * geometry.groups:
         raise RuntimeError("conv2d: operands do not fit")  # the shape rule says how
-    n, o = x.shape[0], weight.shape[0]
     columns = _columns(xp, wide(x), size, weight.shape[2:], geometry)
-    flat = wide(weight).reshape(geometry.groups, o // geometry.groups, columns.shape[1])
-    out = (flat @ columns).reshape(o, n, *size)
-    return xp.ascontiguousarray(out.transpose(1, 0, 2, 3)).astype(x.dtype, copy=False)
+    flat = wide(weight).reshape(geometry.groups, weight.shape[0] // geometry.groups, columns.shape[2])
+    out = xp.matmul(flat, columns)
+    return out.reshape(x.shape[0], weight.shape[0], *size).astype(x.dtype, copy=False)
 
 
 def _source(s: Any, y: Any, i: Any, stride: int, padding: int, dilation: int) -> Any:
@@ -175,22 +172,22 @@ def _conv2d_input_run(xp: Any, g: Any, weight: Any, *, size: Pair, **attrs: Any)
     geometry = Geometry(**attrs)
     (n, o, oh, ow), (kh, kw), groups = g.shape, weight.shape[2:], geometry.groups
     flat = wide(weight).reshape(groups, o // groups, -1)
-    columns = flat.transpose(0, 2, 1) @ _by_group(wide(g), groups)
+    columns = xp.matmul(flat.transpose(0, 2, 1), _by_group(wide(g), groups))
     channels = weight.shape[1] * groups
-    return _fold(xp, columns.reshape(channels, kh, kw, n, oh, ow), size, geometry).astype(g.dtype, copy=False)
+    return _fold(xp, columns.reshape(n, channels, kh, kw, oh, ow), size, geometry).astype(g.dtype, copy=False)
 
 
 def _fold(xp: Any, columns: Any, size: Pair, geometry: Geometry) -> Any:
-    """Add windows [C, KH, KW, N, OH, OW] up where they overlap: the adjoint of unfolding."""
-    c, kh, kw, n, oh, ow = columns.shape
+    """Add windows [N, C, KH, KW, OH, OW] up where they overlap: the adjoint of unfolding."""
+    n, c, kh, kw, oh, ow = columns.shape
     (sh, sw), (top, left), (dh, dw) = geometry[:3]
-    out = xp.zeros((c, n, size[0] + 2 * top, size[1] + 2 * left), columns.dtype)
+    out = xp.zeros((n, c, size[0] + 2 * top, size[1] + 2 * left), columns.dtype)
     for i in range(kh):
         for j in range(kw):
             rows = slice(i * dh, i * dh + sh * (oh - 1) + 1, sh)
             cols = slice(j * dw, j * dw + sw * (ow - 1) + 1, sw)
-            out[:, :, rows, cols] += columns[:, i, j]
-    return xp.ascontiguousarray(out[:, :, top : top + size[0], left : left + size[1]].transpose(1, 0, 2, 3))
+            out[:, :, rows, cols] += columns[:, :, i, j]
+    return xp.ascontiguousarray(out[:, :, top : top + size[0], left : left + size[1]])
 
 
 def _reverse(
@@ -256,9 +253,16 @@ def _conv2d_weight_infer(g: Aval, x: Aval, *, kernel: Pair, **attrs: Any) -> Ava
 
 
 def _conv2d_weight_run(xp: Any, g: Any, x: Any, *, kernel: Pair, **attrs: Any) -> Any:
+    """One product over batch and places together, [O/G, N·P] times [N·P, C/G·KH·KW], per group."""
     geometry = Geometry(**attrs)
-    columns = _columns(xp, wide(x), g.shape[2:], kernel, geometry)
-    flat = _by_group(wide(g), geometry.groups) @ columns.transpose(0, 2, 1)
+    x, size = wide(x), g.shape[2:]
+    view = windows(xp, padded(xp, x, geometry.padding), size, kernel, geometry.stride, geometry.dilation)
+    places = x.shape[0] * size[0] * size[1]
+    columns = view.transpose(1, 4, 5, 0, 2, 3).reshape(
+        geometry.groups, x.shape[1] // geometry.groups * kernel[0] * kernel[1], places
+    )
+    rows = wide(g).transpose(1, 0, 2, 3).reshape(geometry.groups, g.shape[1] // geometry.groups, places)
+    flat = rows @ columns.transpose(0, 2, 1)
     return flat.reshape(g.shape[1], x.shape[1] // geometry.groups, *kernel).astype(g.dtype, copy=False)
 
 

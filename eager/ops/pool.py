@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .arrays import padded, windows
+from .arrays import padded, wide, windows
 from .conv import _reverse, _source, guarded, out_size
 from .table import define
 from .types import DTYPES, Aval, Shape
@@ -129,12 +129,27 @@ def _max_backward_infer(g: Aval, x: Aval, **attrs: Any) -> Aval:
     return x
 
 
-def _max_backward_run(xp: Any, g: Any, x: Any, **attrs: Any) -> Any:
-    """Each window hands its gradient to its first maximum."""
+def _max_backward_run(
+    xp: Any, g: Any, x: Any, *, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair
+) -> Any:
+    """Each window hands its gradient to its first maximum (or nan), one place of the kernel after the other."""
+    view = _view(xp, x, LOWEST, kernel, stride, padding, dilation)
+    best = _max_run(xp, x, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
     n, c, h, w = x.shape
-    at = _indices_run(xp, x, **attrs).reshape(n * c, -1) + xp.arange(n * c)[:, None] * (h * w)
-    total = xp.bincount(at.ravel(), weights=g.ravel().astype("float64"), minlength=n * c * h * w)
-    return total.astype(x.dtype).reshape(x.shape)
+    oh, ow = best.shape[2:]
+    out = xp.zeros((n, c, h + 2 * padding[0], w + 2 * padding[1]), wide(g).dtype)
+    waiting = xp.ones(best.shape, bool)
+    for i in range(kernel[0]):
+        for j in range(kernel[1]):
+            value = view[..., i, j]
+            hit = waiting & ((value == best) | (value != value))
+            waiting &= ~hit
+            top, left = i * dilation[0], j * dilation[1]
+            rows = slice(top, top + stride[0] * (oh - 1) + 1, stride[0])
+            cols = slice(left, left + stride[1] * (ow - 1) + 1, stride[1])
+            out[:, :, rows, cols] += xp.where(hit, g, g.dtype.type(0))
+    inner = out[:, :, padding[0] : padding[0] + h, padding[1] : padding[1] + w]
+    return inner.astype(x.dtype, copy=False) if padding == (0, 0) else inner.astype(x.dtype)
 
 
 def _max_backward_element(
