@@ -531,7 +531,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     given = tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else tensors
     if indexing == "xy" and len(given) > 1:
         swapped = meshgrid(given[1], given[0], *given[2:])
-        return tuple(transpose(g, 0, 1) for g in (swapped[1], swapped[0], *swapped[2:]))
+        return (swapped[1], swapped[0], *swapped[2:])
     shape = tuple(prod(x.array.shape) for x in given)
     return tuple(
         expand(reshape(x, tuple(shape[d] if d == k else 1 for d in range(len(shape)))), shape)
