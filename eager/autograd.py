@@ -115,7 +115,8 @@ class FunctionNode(Node):
         out = list(grads) if isinstance(grads, tuple) else [grads]
         if len(out) < len(self.edges) or any(g is not None for g in out[len(self.edges) :]):
             raise RuntimeError(
-                f"function {self.name} returned an incorrect number of gradients (expected {len(self.edges)}, got {len(out)})"
+                f"function {self.name} returned an incorrect number of gradients (expected {len(self.edges)}, "
+                f"got {len(out)})"
             )
         return out
 

@@ -77,7 +77,8 @@ def stale(node: Node, storage: Storage, what: str, value: Any) -> RuntimeError:
     return RuntimeError(
         f"one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[{value.dtype} {shape}], which is {what} of {node.name}, is at version {storage.version}; expected version "
-        f"{expected} instead. It was last written at {place_text(later[-1])}. Write out of place there, or clone the tensor before."
+        f"{expected} instead. It was last written at {place_text(later[-1])}. Write out of place there, or clone "
+        "the tensor before."
     )
 
 

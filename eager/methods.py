@@ -36,7 +36,6 @@ OTHER_NAME = {
     "register_post_accumulate_grad_hook": hooks.register_post_accumulate_grad_hook,
     "retain_grad": hooks.retain_grad,
     "__getitem__": F.getitem,
-    "__setitem__": F.setitem,
     "__add__": F.add,
     "__radd__": F.add,
     "__sub__": F.sub,

@@ -16,7 +16,8 @@ class Mode(NamedTuple):
     anomaly: bool = False
 
 
-mode: ContextVar[Mode] = ContextVar("mode", default=Mode())
+_ordinary = Mode()
+mode: ContextVar[Mode] = ContextVar("mode", default=_ordinary)
 
 
 def is_grad_enabled() -> bool:

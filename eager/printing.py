@@ -46,7 +46,12 @@ def set_printoptions(
 ) -> None:
     """Change how tensors print; profile: "default", "short" or "full". sci_mode None: as the values ask for."""
     global _options
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    given: dict[str, Any] = {
+        "precision": precision,
+        "threshold": threshold,
+        "edgeitems": edgeitems,
+        "linewidth": linewidth,
+    }
     base = _options if profile is None else PROFILES[profile]
     _options = replace(base, **{k: v for k, v in given.items() if v is not None}, sci_mode=sci_mode)
 

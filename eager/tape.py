@@ -207,7 +207,7 @@ def record(
 
 def kept(reads: Reads, inputs: tuple[Tensor, ...]) -> tuple[Any, ...]:
     """Of each input what the gradient rules need: the tensor, its shape and dtype, or its shape."""
-    out = []
+    out: list[Any] = []
     for k, t in enumerate(inputs):
         use = reads.of(k)
         if use == READ:

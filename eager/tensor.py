@@ -377,6 +377,11 @@ class Tensor(Methods):
             raise TypeError("iteration over a 0-d tensor")
         return iter([self[i] for i in range(self.array.shape[0])])
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        from .functional import setitem
+
+        setitem(self, index, value)
+
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
 
@@ -412,7 +417,8 @@ class Tensor(Methods):
     def data(self, value: Tensor) -> None:
         if value.array.dtype.kind != self.array.dtype.kind and self.requires_grad:
             raise RuntimeError(
-                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
+                "tensor type."
             )
         from .writes import replace_value
 
@@ -428,7 +434,8 @@ class Tensor(Methods):
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
             raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                "moment."
             )
         if id(self) in memo:
             return memo[id(self)]
@@ -456,7 +463,7 @@ class Tensor(Methods):
 
 
 def rebuild(
-    cls: type,
+    cls: type[Tensor],
     raw: bytes,
     name: str,
     shape: tuple[int, ...],

@@ -40,6 +40,11 @@ def signs(*shape: int) -> np.ndarray:
     return np.where(a(*shape) > 0, 1.0, -1.0)
 
 
+def shuffled_and_back(nn, x):
+    wide = nn.pixel_shuffle(x, 2)
+    return nn.pixel_unshuffle(wide, 2) * wide.sum()
+
+
 FUNCTIONS = {
     # pointwise
     "add alpha": (lambda t, x, y: t.add(x, y, alpha=2), a(2, 3), a(3)),
@@ -185,7 +190,6 @@ FUNCTIONS = {
     "cumsum": (lambda t, x: x.cumsum(-1), a(3, 4)),
 }
 
-n = "nn.functional"
 LAYERS = {
     **{
         name: (lambda t, x, f=name: getattr(t.nn.functional, f)(x), a(3, 4))
@@ -201,8 +205,10 @@ LAYERS = {
     "normalize": (lambda t, x: t.nn.functional.normalize(x, dim=0), a(2, 3)),
     "linear": (lambda t, x, w, b: t.nn.functional.linear(x, w, b), a(2, 3, 4), a(5, 4), a(5)),
     "bilinear": (lambda t, x, y, w, b: t.nn.functional.bilinear(x, y, w, b), a(3, 2), a(3, 4), a(5, 2, 4), a(5)),
-    "conv2d": (lambda t, x, w, b: t.nn.functional.conv2d(x, w, b, (2, 1), 1, (1, 2)), a(2, 3, 5, 6), a(4, 3, 3, 2), a(4)),
-    "conv2d same": (lambda t, x, w: t.nn.functional.conv2d(x, w, padding="same", dilation=(1, 2)), a(1, 2, 5, 6), a(3, 2, 3, 2)),
+    "conv2d": (lambda t, x, w, b: t.nn.functional.conv2d(x, w, b, (2, 1), 1, (1, 2)),
+        a(2, 3, 5, 6), a(4, 3, 3, 2), a(4)),
+    "conv2d same": (lambda t, x, w: t.nn.functional.conv2d(x, w, padding="same", dilation=(1, 2)),
+        a(1, 2, 5, 6), a(3, 2, 3, 2)),
     "conv2d unbatched": (lambda t, x, w: t.nn.functional.conv2d(x, w, padding="valid"), a(2, 5, 6), a(3, 2, 3, 2)),
     "depthwise": (lambda t, x, w: t.nn.functional.conv2d(x, w, groups=3, padding=1), a(2, 3, 4, 4), a(6, 1, 3, 3)),
     "conv1d": (lambda t, x, w, b: t.nn.functional.conv1d(x, w, b, 2, 1), a(2, 3, 7), a(4, 3, 3), a(4)),
@@ -211,7 +217,8 @@ LAYERS = {
     "conv_transpose1d": (lambda t, x, w: t.nn.functional.conv_transpose1d(x, w, None, 2, 1), a(2, 4, 5), a(4, 3, 3)),
     "max_pool2d": (lambda t, x: t.nn.functional.max_pool2d(x, 3, 2, 1), a(2, 2, 6, 7)),
     "max_pool2d ceil": (lambda t, x: t.nn.functional.max_pool2d(x, 2, 2, ceil_mode=True), a(2, 2, 5, 7)),
-    "max_pool2d indices": (lambda t, x: t.nn.functional.max_pool2d(x, 2, 2, ceil_mode=True, return_indices=True)[1], a(1, 2, 5, 7)),
+    "max_pool2d indices": (lambda t, x: t.nn.functional.max_pool2d(x, 2, 2, ceil_mode=True, return_indices=True)[1],
+        a(1, 2, 5, 7)),
     "max_pool1d": (lambda t, x: t.nn.functional.max_pool1d(x, 3, 2, 1), a(2, 2, 7)),
     "avg_pool2d": (lambda t, x: t.nn.functional.avg_pool2d(x, 3, 2, 1), a(2, 2, 6, 7)),
     "avg_pool2d inner": (lambda t, x: t.nn.functional.avg_pool2d(x, 3, 2, 1, count_include_pad=False), a(2, 2, 6, 7)),
@@ -224,51 +231,76 @@ LAYERS = {
     "adaptive_avg_pool2d one": (lambda t, x: t.nn.functional.adaptive_avg_pool2d(x, 1), a(2, 2, 5, 7)),
     "adaptive_max_pool2d": (lambda t, x: t.nn.functional.adaptive_max_pool2d(x, (2, None)), a(2, 2, 6, 3)),
     "adaptive_avg_pool1d": (lambda t, x: t.nn.functional.adaptive_avg_pool1d(x, 3), a(2, 2, 7)),
-    **{f"pad {m}": (lambda t, x, m=m: t.nn.functional.pad(x, (1, 2, 2, 1), m), a(1, 2, 4, 5)) for m in ("constant", "reflect", "replicate", "circular")},
+    **{
+        f"pad {m}": (lambda t, x, m=m: t.nn.functional.pad(x, (1, 2, 2, 1), m), a(1, 2, 4, 5))
+        for m in ("constant", "reflect", "replicate", "circular")
+    },
     "pad value": (lambda t, x: t.nn.functional.pad(x, (1, -1, 0, 2), value=3.0), a(2, 3)),
-    **{f"interpolate {m}": (lambda t, x, m=m: t.nn.functional.interpolate(x, scale_factor=1.7, mode=m), a(1, 2, 4, 5)) for m in ("nearest", "nearest-exact", "bilinear")},
-    "interpolate size": (lambda t, x: t.nn.functional.interpolate(x, (3, 7), mode="bilinear", align_corners=True), a(1, 2, 4, 5)),
+    **{f"interpolate {m}": (lambda t, x, m=m: t.nn.functional.interpolate(x, scale_factor=1.7, mode=m),
+        a(1, 2, 4, 5)) for m in ("nearest", "nearest-exact", "bilinear")},
+    "interpolate size": (lambda t, x: t.nn.functional.interpolate(x, (3, 7), mode="bilinear", align_corners=True),
+        a(1, 2, 4, 5)),
     "interpolate linear": (lambda t, x: t.nn.functional.interpolate(x, 7, mode="linear"), a(1, 2, 4)),
     "interpolate area": (lambda t, x: t.nn.functional.interpolate(x, (2, 3), mode="area"), a(1, 2, 4, 5)),
-    "pixel_shuffle": (lambda t, x: t.nn.functional.pixel_unshuffle(t.nn.functional.pixel_shuffle(x, 2), 2) * t.nn.functional.pixel_shuffle(x, 2).sum(), a(1, 8, 2, 3)),
+    "pixel_shuffle": (lambda t, x: shuffled_and_back(t.nn.functional, x),
+        a(1, 8, 2, 3)),
     "unfold": (lambda t, x: t.nn.functional.unfold(x, (2, 3), 1, 1, 2), a(2, 2, 4, 5)),
     "embedding": (lambda t, w, i: t.nn.functional.embedding(i, w, padding_idx=1), a(4, 3), k(2, 5)),
-    "layer_norm": (lambda t, x, w, b: t.nn.functional.layer_norm(x, (3, 4), w, b), a(2, 3, 4), a(3, 4), a(3, 4, seed=1)),
+    "layer_norm": (lambda t, x, w, b: t.nn.functional.layer_norm(x, (3, 4), w, b),
+        a(2, 3, 4), a(3, 4), a(3, 4, seed=1)),
     "rms_norm": (lambda t, x, w: t.nn.functional.rms_norm(x, (4,), w), a(2, 3, 4), a(4)),
-    "batch_norm": (lambda t, x, w, b: t.nn.functional.batch_norm(x, None, None, w, b, training=True), a(4, 3, 2), a(3), a(3, seed=1)),
+    "batch_norm": (lambda t, x, w, b: t.nn.functional.batch_norm(x, None, None, w, b, training=True),
+        a(4, 3, 2), a(3), a(3, seed=1)),
     "group_norm": (lambda t, x, w, b: t.nn.functional.group_norm(x, 2, w, b), a(2, 4, 3), a(4), a(4, seed=1)),
     "instance_norm": (lambda t, x: t.nn.functional.instance_norm(x), a(2, 3, 5)),
     "local_response_norm": (lambda t, x: t.nn.functional.local_response_norm(x, 3), a(2, 5, 3, 2)),
-    "attention": (lambda t, q, k_, v: t.nn.functional.scaled_dot_product_attention(q, k_, v, is_causal=True), a(2, 2, 4, 3), a(2, 2, 4, 3, seed=1), a(2, 2, 4, 5)),
-    "attention mask": (lambda t, q, m: t.nn.functional.scaled_dot_product_attention(q, q, q, m > -1), a(2, 4, 3), a(4, 4)),
-    "attention bias": (lambda t, q, m: t.nn.functional.scaled_dot_product_attention(q, q, q, m, scale=0.3), a(2, 4, 3), a(4, 4)),
-    "attention groups": (lambda t, q, k_: t.nn.functional.scaled_dot_product_attention(q, k_, k_, enable_gqa=True), a(1, 4, 3, 2), a(1, 2, 3, 2)),
+    "attention": (lambda t, q, k_, v: t.nn.functional.scaled_dot_product_attention(q, k_, v, is_causal=True),
+        a(2, 2, 4, 3), a(2, 2, 4, 3, seed=1), a(2, 2, 4, 5)),
+    "attention mask": (lambda t, q, m: t.nn.functional.scaled_dot_product_attention(q, q, q, m > -1),
+        a(2, 4, 3), a(4, 4)),
+    "attention bias": (lambda t, q, m: t.nn.functional.scaled_dot_product_attention(q, q, q, m, scale=0.3),
+        a(2, 4, 3), a(4, 4)),
+    "attention groups": (lambda t, q, k_: t.nn.functional.scaled_dot_product_attention(q, k_, k_, enable_gqa=True),
+        a(1, 4, 3, 2), a(1, 2, 3, 2)),
     "cosine_similarity": (lambda t, x, y: t.nn.functional.cosine_similarity(x, y), a(3, 4), a(3, 4, seed=1)),
     "pairwise_distance": (lambda t, x, y: t.nn.functional.pairwise_distance(x, y), a(3, 4), a(3, 4, seed=1)),
     # losses
     **{
-        f"{name} {r}": (lambda t, x, y, f=name, r=r: getattr(t.nn.functional, f)(x, y, reduction=r), a(3, 4), a(3, 4, seed=1))
+        f"{name} {r}": (lambda t, x, y, f=name, r=r: getattr(t.nn.functional, f)(x, y, reduction=r),
+        a(3, 4), a(3, 4, seed=1))
         for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
         for r in ("mean", "sum", "none")
     },
     "cross_entropy": (lambda t, x, y: t.nn.functional.cross_entropy(x, y), a(4, 3), k(4)),
-    "cross_entropy of images": (lambda t, x, y: t.nn.functional.cross_entropy(x, y, reduction="none"), a(2, 3, 2, 2), k(2, 2, 2)),
-    "cross_entropy weights": (lambda t, x, y, w: t.nn.functional.cross_entropy(x, y, w.detach(), ignore_index=1), a(4, 3), k(4), p(3)),
-    "cross_entropy smoothed": (lambda t, x, y, w: t.nn.functional.cross_entropy(x, y, w.detach(), label_smoothing=0.1, ignore_index=1), a(4, 3), k(4), p(3)),
-    "cross_entropy soft": (lambda t, x, y: t.nn.functional.cross_entropy(x, y.softmax(1), label_smoothing=0.2), a(4, 3), a(4, 3, seed=1)),
+    "cross_entropy of images": (lambda t, x, y: t.nn.functional.cross_entropy(x, y, reduction="none"),
+        a(2, 3, 2, 2), k(2, 2, 2)),
+    "cross_entropy weights": (lambda t, x, y, w: t.nn.functional.cross_entropy(x, y, w.detach(), ignore_index=1),
+        a(4, 3), k(4), p(3)),
+
+           "cross_entropy smoothed": (lambda t, x, y, w: t.nn.functional.cross_entropy(x, y, w.detach(), None, 1, label_smoothing=0.1),
+        a(4, 3), k(4), p(3)),
+    "cross_entropy soft": (lambda t, x, y: t.nn.functional.cross_entropy(x, y.softmax(1), label_smoothing=0.2),
+        a(4, 3), a(4, 3, seed=1)),
     "cross_entropy of one": (lambda t, x, y: t.nn.functional.cross_entropy(x, y[0]), a(3), k(1)),
     "nll_loss": (lambda t, x, y: t.nn.functional.nll_loss(x, y, reduction="sum"), a(4, 3), k(4)),
     "binary_cross_entropy": (lambda t, x, y: t.nn.functional.binary_cross_entropy(x, y), unit(4), unit(4)),
-    "bce with logits": (lambda t, x, y, w: t.nn.functional.binary_cross_entropy_with_logits(x, y, pos_weight=w.detach()), a(2, 3), unit(2, 3), p(3)),
+    "bce with logits": (
+        lambda t, x, y, w: t.nn.functional.binary_cross_entropy_with_logits(x, y, pos_weight=w.detach()),
+        a(2, 3), unit(2, 3), p(3)),
     "kl_div": (lambda t, x, y: t.nn.functional.kl_div(x, y, reduction="batchmean"), a(2, 3), unit(2, 3)),
-    "kl_div log": (lambda t, x, y: t.nn.functional.kl_div(x, y, log_target=True, reduction="sum"), a(2, 3), a(2, 3, seed=1)),
+    "kl_div log": (lambda t, x, y: t.nn.functional.kl_div(x, y, log_target=True, reduction="sum"),
+        a(2, 3), a(2, 3, seed=1)),
     "poisson_nll_loss": (lambda t, x, y: t.nn.functional.poisson_nll_loss(x, y, full=True), a(5), p(5) * 2),
-    "gaussian_nll_loss": (lambda t, x, y, v: t.nn.functional.gaussian_nll_loss(x, y, v, full=True), a(5), a(5, seed=1), p(5)),
-    "margin_ranking_loss": (lambda t, x, y, s: t.nn.functional.margin_ranking_loss(x, y, s, 0.1), a(5), a(5, seed=1), signs(5)),
+    "gaussian_nll_loss": (lambda t, x, y, v: t.nn.functional.gaussian_nll_loss(x, y, v, full=True),
+        a(5), a(5, seed=1), p(5)),
+    "margin_ranking_loss": (lambda t, x, y, s: t.nn.functional.margin_ranking_loss(x, y, s, 0.1),
+        a(5), a(5, seed=1), signs(5)),
     "hinge_embedding_loss": (lambda t, x, s: t.nn.functional.hinge_embedding_loss(x, s), a(5), signs(5)),
     "soft_margin_loss": (lambda t, x, s: t.nn.functional.soft_margin_loss(x, s.detach()), a(5), signs(5)),
-    "cosine_embedding_loss": (lambda t, x, y, s: t.nn.functional.cosine_embedding_loss(x, y, s, 0.1), a(5, 3), a(5, 3, seed=1), signs(5)),
-    "triplet_margin_loss": (lambda t, x, y, z: t.nn.functional.triplet_margin_loss(x, y, z, swap=True), a(5, 3), a(5, 3, seed=1), a(5, 3, seed=2)),
+    "cosine_embedding_loss": (lambda t, x, y, s: t.nn.functional.cosine_embedding_loss(x, y, s, 0.1),
+        a(5, 3), a(5, 3, seed=1), signs(5)),
+    "triplet_margin_loss": (lambda t, x, y, z: t.nn.functional.triplet_margin_loss(x, y, z, swap=True),
+        a(5, 3), a(5, 3, seed=1), a(5, 3, seed=2)),
 }  # fmt: skip
 ALL = FUNCTIONS | LAYERS
 

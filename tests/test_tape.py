@@ -68,9 +68,7 @@ def test_grad_of_an_intermediate_value() -> None:
 
 def test_grad_of_unused() -> None:
     x, y = leaf(1.0), leaf(1.0)
-    with pytest.raises(
-        RuntimeError, match="appears to not have been used in the graph"
-    ):
+    with pytest.raises(RuntimeError, match="appears to not have been used in the graph"):
         autograd.grad(x * 2, [x, y])
     assert autograd.grad(x * 2, [x, y], allow_unused=True)[1] is None
     assert autograd.grad(x * 2, [x, y], materialize_grads=True)[1].item() == 0.0
@@ -352,7 +350,7 @@ def test_a_write_through_a_detached_alias_counts_and_through_data_does_not() -> 
     assert x.grad.item() == 8.0
 
 
-# ---- in place ---------------------------------------------------------------------------------------------------------
+# ---- in place ---------------------------------------------------------------------------------------------
 
 
 def against_torch(program, *shapes: tuple[int, ...]) -> None:

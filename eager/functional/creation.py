@@ -126,7 +126,7 @@ def scalar_tensor(
 
 
 def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """to(dtype), to(device), to(device, dtype), to(other): the tensor converted or moved; itself if it is already so."""
+    """to(dtype), to(device), to(device, dtype), to(other): converted or moved; itself if it is already so."""
     where, wanted, copy = target(args, kwargs)
     out = input if wanted is None else cast_to(input, dtype_of(wanted).numpy)
     if where is not None:

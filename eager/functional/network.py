@@ -41,7 +41,7 @@ def two(value: Any, name: str = "a size") -> Pair:
 
 
 def one(value: Any) -> int:
-    return value if isinstance(value, int) else tuple(value)[0]
+    return value if isinstance(value, int) else next(iter(value))
 
 
 # ---- linear ------------------------------------------------------------------------------------------------
@@ -640,7 +640,7 @@ def instance_norm(
     eps: float = 1e-05,
 ) -> Tensor:
     """Each channel of each sample normalised over its own plane."""
-    n, c = input.array.shape[:2]
+    c = input.array.shape[1]
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     return group_norm(input, c, weight, bias, eps)

@@ -175,7 +175,7 @@ def fmin(input: Tensor, other: Tensor) -> Tensor:
     return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
 
 
-def atan2(input: Tensor, other: Tensor) -> Tensor:
+def atan2(input: Tensor, other: Any) -> Tensor:
     """The angle of the point (other, input)."""
     return apply(ATAN2, *common("atan2", input, other, floating=True))
 
@@ -387,8 +387,9 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
 def xlogy(input: Any, other: Any) -> Tensor:
     """x * log(y), 0 where x is 0 (nan where y is nan)."""
     x, y = common("xlogy", input, other, floating=True)
-    zero = logical_and(eq(x, 0), logical_not(isnan(y)))
-    return where(zero, 0.0, mul(x, log(where(zero, 1.0, y))))
+    finite = logical_and(gt(y, 0), lt(y, float("inf")))
+    flat = logical_and(eq(x, 0), logical_not(logical_or(finite, isnan(y))))
+    return mul(x, log(where(flat, 1.0, y)))
 
 
 def sinc(input: Tensor) -> Tensor:

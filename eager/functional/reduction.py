@@ -199,7 +199,8 @@ def extreme(name: str, x: Tensor, dim: Any, keepdim: bool, over_all: Any, positi
     if dim is None:
         if not product(x.array.shape):
             raise RuntimeError(
-                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+                "dim with the 'dim' argument."
             )
         return labelled(over_all(x), f"{label}Backward1")
     at = position(x, dim, True)

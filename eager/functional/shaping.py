@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -132,7 +133,8 @@ def expand(input: Tensor, *shape: Any) -> Tensor:
         if n != 1 and n != m:
             raise RuntimeError(
                 f"The expanded size of the tensor ({int(m)}) must match the existing size ({int(n)}) at "
-                f"non-singleton dimension {d}.  Target sizes: {list(map(int, full))}.  Tensor sizes: {list(map(int, own))}"
+                f"non-singleton dimension {d}.  Target sizes: {list(map(int, full))}.  "
+                f"Tensor sizes: {list(map(int, own))}"
             )
     return apply_view(EXPAND, input, {"shape": full})
 
@@ -274,7 +276,8 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     size = input.array.shape[d]
     if not -size <= index < size:
         raise IndexError(
-            f"select(): index {index} out of range for tensor of size {list(map(int, input.array.shape))} at dimension {d}"
+            f"select(): index {index} out of range for tensor of size {list(map(int, input.array.shape))} "
+            f"at dimension {d}"
         )
     index = index + size if index < 0 else index
     return apply_view(SELECT, input, {"dim": d, "index": index})
@@ -320,8 +323,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
         parts = [size // count + (k < size % count) for k in range(count)]
         return split(input, parts, d)
     cuts = [0, *(builtins.min(c if c >= 0 else c + size, size) for c in indices_or_sections), size]
-    pairs = zip(cuts[:-1], cuts[1:], strict=True)
-    return tuple(slice_axis(input, d, a, builtins.max(a, b)) for a, b in pairs)
+    return tuple(slice_axis(input, d, a, builtins.max(a, b)) for a, b in pairwise(cuts))
 
 
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:

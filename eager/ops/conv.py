@@ -45,7 +45,8 @@ def _check(name: str, x: Aval, weight: Aval, groups: int) -> None:
     same_dtype(name, x, weight)
     if x.ndim != 4 or weight.ndim != 4:
         raise RuntimeError(
-            f"{name}: Expected 4D (batched) input [N, C, H, W] and a 4D weight [O, C/groups, KH, KW], got {x} and {weight}"
+            f"{name}: Expected 4D (batched) input [N, C, H, W] and a 4D weight [O, C/groups, KH, KW], "
+            f"got {x} and {weight}"
         )
     if x.shape[1] != weight.shape[1] * groups:
         raise RuntimeError(

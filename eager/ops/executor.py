@@ -22,26 +22,27 @@ if TYPE_CHECKING:
 
 Executor = Callable[["Op", Sequence[Any], dict[str, Any]], Any]
 
+
+class _ErrorState:
+    """`np.errstate` in the shape of a context variable, for a numpy that keeps its error state elsewhere."""
+
+    def set(self, quiet: Any) -> Any:
+        return np.seterr(all="ignore")
+
+    def reset(self, before: Any) -> None:
+        np.seterr(**before)
+
+
+_FLAGS: Any = _ErrorState()
+_QUIET: Any = None
 try:
     # Floating-point flags (1/0, inf - inf) are values here, not warnings. `np.errstate` costs more than a small
     # op; the context variable behind it costs a tenth.
-    from numpy._core.umath import _extobj_contextvar as _FLAGS, _make_extobj
+    from numpy._core import umath
 
-    _QUIET = _make_extobj(all="ignore")
-except ImportError:  # a numpy that keeps its error state elsewhere
-
-    class _Errstate:
-        """`np.errstate` in the shape of a context variable."""
-
-        @staticmethod
-        def set(quiet: Any) -> dict[str, Any]:
-            return np.seterr(all="ignore")
-
-        @staticmethod
-        def reset(before: dict[str, Any]) -> None:
-            np.seterr(**before)
-
-    _FLAGS, _QUIET = _Errstate, None
+    _FLAGS, _QUIET = umath._extobj_contextvar, umath._make_extobj(all="ignore")
+except (ImportError, AttributeError):
+    pass
 
 
 def run_eagerly(op: Op, values: Sequence[Any], attrs: dict[str, Any]) -> Any:

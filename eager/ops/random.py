@@ -70,7 +70,8 @@ def _unit(xp: Any, high: Any, low: Any, dtype: str) -> Any:
 
 
 def uniform_run(xp: Any, key: Any, *, shape: Shape, dtype: str) -> Any:
-    return _unit(xp, *_pairs(xp, key, shape), dtype).astype(DTYPES[dtype], copy=False)
+    high, low = _pairs(xp, key, shape)
+    return _unit(xp, high, low, dtype).astype(DTYPES[dtype], copy=False)
 
 
 def _normal_run(xp: Any, key: Any, *, shape: Shape, dtype: str) -> Any:
