@@ -23,7 +23,7 @@ from typing import Any
 
 from .functional.reduction import ValuesIndices
 from .random import Generator
-from .tape import RemovableHandle
+from .hooks import RemovableHandle
 from .tensor import Tensor
 
 class Methods:
