@@ -276,8 +276,8 @@ LAYERS = {
         a(2, 3, 2, 2), k(2, 2, 2)),
     "cross_entropy weights": (lambda t, x, y, w: t.nn.functional.cross_entropy(x, y, w.detach(), ignore_index=1),
         a(4, 3), k(4), p(3)),
-
-           "cross_entropy smoothed": (lambda t, x, y, w: t.nn.functional.cross_entropy(x, y, w.detach(), None, 1, label_smoothing=0.1),
+    "cross_entropy smoothed": (
+        lambda t, x, y, w: t.nn.functional.cross_entropy(x, y, w.detach(), None, 1, label_smoothing=0.1),
         a(4, 3), k(4), p(3)),
     "cross_entropy soft": (lambda t, x, y: t.nn.functional.cross_entropy(x, y.softmax(1), label_smoothing=0.2),
         a(4, 3), a(4, 3, seed=1)),

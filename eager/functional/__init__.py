@@ -33,6 +33,21 @@ from .activation import (
     tanhshrink,
     threshold,
 )
+from .attention import (
+    cdist,
+    cosine_similarity,
+    pairwise_distance,
+    scaled_dot_product_attention,
+)
+from .convolution import (
+    conv1d,
+    conv2d,
+    conv2d_input,
+    conv2d_plain,
+    conv2d_weight,
+    conv_transpose1d,
+    conv_transpose2d,
+)
 from .creation import (
     arange,
     as_tensor,
@@ -72,6 +87,12 @@ from .creation import (
     uniform_from,
     zeros,
     zeros_like,
+)
+from .dropouts import (
+    alpha_dropout,
+    dropout,
+    dropout1d,
+    dropout2d,
 )
 from .indexing import (
     argwhere,
@@ -118,47 +139,17 @@ from .loss import (
     triplet_margin_loss,
 )
 from .network import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    alpha_dropout,
-    avg_pool1d,
-    avg_pool2d,
-    avg_pool2d_backward,
-    avg_pool2d_plain,
-    batch_norm,
     bilinear,
-    cdist,
-    conv1d,
-    conv2d,
-    conv2d_input,
-    conv2d_plain,
-    conv2d_weight,
-    conv_transpose1d,
-    conv_transpose2d,
-    cosine_similarity,
-    dropout,
-    dropout1d,
-    dropout2d,
     embedding,
+    linear,
+)
+from .normalisation import (
+    batch_norm,
     group_norm,
     instance_norm,
-    interpolate,
     layer_norm,
-    linear,
     local_response_norm,
-    max_pool1d,
-    max_pool2d,
-    max_pool2d_backward,
-    max_pool2d_indices,
-    pad,
-    pairwise_distance,
-    pixel_shuffle,
-    pixel_unshuffle,
     rms_norm,
-    scaled_dot_product_attention,
-    unfold,
 )
 from .pointwise import (
     abs,
@@ -269,6 +260,21 @@ from .pointwise import (
     where,
     xlogy,
 )
+from .pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool2d_backward,
+    avg_pool2d_plain,
+    max_pool1d,
+    max_pool2d,
+    max_pool2d_backward,
+    max_pool2d_indices,
+    unfold,
+)
 from .product import (
     addmm,
     addmv,
@@ -337,6 +343,12 @@ from .reduction import (
     trace,
     var,
     var_mean,
+)
+from .resizing import (
+    interpolate,
+    pad,
+    pixel_shuffle,
+    pixel_unshuffle,
 )
 from .shaping import (
     atleast_1d,

@@ -309,7 +309,7 @@ def cosine_embedding_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """1 - cos where t is 1, max(0, cos - margin) where it is -1."""
-    from .network import cosine_similarity
+    from .attention import cosine_similarity
 
     near = cosine_similarity(input1, input2, -1)
     return reduced(where(target == 1, 1 - near, clamp(near - margin, min=0.0)), reduction)
@@ -328,7 +328,7 @@ def triplet_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
-    from .network import pairwise_distance
+    from .attention import pairwise_distance
     from .pointwise import minimum
 
     far = pairwise_distance(anchor, negative, p, eps)
