@@ -52,7 +52,7 @@ class Product(nn.Module):
 def compiled(model: nn.Module, example: np.ndarray, name: str, dynamic: bool = True, **options: Any) -> Any:
     """(report, path) of the model compiled for this machine; its first axis is dynamic unless told otherwise."""
     axes = {0: {0: tc.Dim("batch", min=1, max=4096)}} if dynamic else None
-    traced = tc.jit.trace(model, (tc.from_numpy(example),), dynamic=axes)
+    traced = tc.jit.trace(model.eval(), (tc.from_numpy(example),), dynamic=axes)
     path = FOLDER / f"{name}.so"
     return traced.compile(path, **{"target": "native", **options}), path
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import ctypes
 import tempfile
 import threading
-import time
 from pathlib import Path
+
+from harness import Repeat, in_turns
 
 from tapecast.compiler.cpu.builder import Function, Module, literal
 from tapecast.compiler.cpu.elf import link
@@ -50,30 +51,28 @@ def peak_library() -> ctypes.CDLL:
         return ctypes.CDLL(str(path))
 
 
-def measured_peak(threads: int = 1, seconds: float = 0.4) -> float:
-    """float32 operations a second on this many threads, the best of many short runs; a multiply-add counts as 2."""
+def peak_contender(threads: int = 1) -> tuple[Repeat, int]:
+    """A contender that runs the chains on every thread, and its float32 operations a call (a multiply-add is 2)."""
     lib = peak_library()
-    flops = 2 * CHAINS * TURNS * level_of(native_level()).lanes("float32")
-    rates: list[list[float]] = [[] for _ in range(threads)]
-    gate = threading.Barrier(threads)
+    rooms = [(ctypes.c_float * 64)(*[0.5] * 64) for _ in range(threads)]
 
-    def work(k: int) -> None:
-        room = (ctypes.c_float * 64)(*[0.5] * 64)
-        gate.wait()
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end:
-            start = time.perf_counter()
+    def work(room: ctypes.Array[ctypes.c_float], n: int) -> None:
+        for _ in range(n):
             lib.peak(room)
-            rates[k].append(flops / (time.perf_counter() - start))
 
-    workers = [threading.Thread(target=work, args=(k,)) for k in range(threads)]
-    for w in workers:
-        w.start()
-    for w in workers:
-        w.join()
-    return sum(max(r) for r in rates)
+    def repeat(n: int) -> None:
+        others = [threading.Thread(target=work, args=(room, n)) for room in rooms[1:]]
+        for t in others:
+            t.start()
+        work(rooms[0], n)
+        for t in others:
+            t.join()
+
+    return repeat, threads * 2 * CHAINS * TURNS * level_of(native_level()).lanes("float32")
 
 
 if __name__ == "__main__":
     for n in (1, 2):
-        print(f"{n} thread(s): {measured_peak(n) / 1e9:.1f} GFLOP/s")
+        run, operations = peak_contender(n)
+        timing = in_turns({"peak": run}, rounds=15)["peak"]
+        print(f"{n} thread(s): {operations / timing.best / 1e9:.1f} GFLOP/s (median {operations / timing.median / 1e9:.1f})")

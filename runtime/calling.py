@@ -14,7 +14,7 @@ import numpy as np
 
 from ..serialized_models.format import Entry, Manifest
 from ..serialized_models.sizes import compile_size, names_in, solve
-from .arrays import Array, address, dense, dtype_of
+from .arrays import MEMORY, Array, address, dense, dtype_of
 from .checking import arrays_of, bind, describe, measure, outputs_for, outside, signature_of
 from .fast import fast_source
 from .library import function, grow_pool
@@ -87,7 +87,8 @@ class Entrypoint:
         names: dict[str, Any] = {
             "ndarray": np.ndarray,
             "empty": np.empty,
-            "at": ctypes.c_size_t.from_address,
+            "memory": MEMORY,
+            "may_share_memory": np.may_share_memory,
             "address": address,
             "checked": self.checked,
             "failed": self.failed,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ..serialized_models.format import Entry, Tensor
 from ..serialized_models.sizes import Reading, names_in, readings, rename
-from .arrays import DATA_OFFSET, DENSE, LAYOUT_IS_KNOWN
+from .arrays import DATA_OFFSET, DENSE, LAYOUT_IS_KNOWN, WRITABLE
 
 Dims = Mapping[str, tuple[int, int | None]]
 Slots = Sequence[int | None]
@@ -36,7 +36,7 @@ def fast_source(
         "    except IndexError:",
         "        scratch = new_scratch()",
         *(_reserve(entry, sizes) if names_in(entry.workspace) else []),
-        *(f"    y{k} = empty({_shape(t, sizes)}, t{k + count})" for k, t in enumerate(entry.outputs)),
+        *_results_made(entry, sizes, count),
         *_native(words, any(slot is not None for slot in (*inputs, *outputs)), changed),
         "    free.append(scratch)",
         "    if code:",
@@ -53,7 +53,15 @@ def _words(letter: str, side: str, slots: Slots) -> list[str]:
 
 
 def _address(name: str) -> str:
-    return f"at(id({name}) + {DATA_OFFSET}).value" if LAYOUT_IS_KNOWN else f"address({name})"
+    return f"memory[id({name}) + {DATA_OFFSET} >> 3]" if LAYOUT_IS_KNOWN else f"address({name})"
+
+
+def _results_made(entry: Entry, sizes: dict[str, str], count: int) -> list[str]:
+    """The arrays of the results: new ones, or for a single result the caller's."""
+    lines = [f"y{k} = empty({_shape(t, sizes)}, t{k + count})" for k, t in enumerate(entry.outputs)]
+    if len(lines) == 1:
+        lines = ["if out is None:", f"    {lines[0]}", "else:", "    y0 = out"]
+    return [f"    {line}" for line in lines]
 
 
 def _results(count: int) -> str:
@@ -97,7 +105,17 @@ def _conditions(entry: Entry, dims: Dims, sizes: dict[str, str]) -> list[str]:
         f"{low} <= {sizes[name]}" + ("" if high is None else f" <= {high}")
         for name, (low, high) in ((name, dims[name]) for name in entry.sizes)
     ]
-    return [*arrays, *shapes, *ranges, "out is None and threads is None and not named"]
+    return [*arrays, *shapes, *ranges, "threads is None and not named", _good_out(entry, sizes)]
+
+
+def _good_out(entry: Entry, sizes: dict[str, str]) -> str:
+    """No `out`, or an array that the one result fits into as it is and that no input lies in."""
+    if len(entry.outputs) != 1:
+        return "out is None"
+    count = len(entry.inputs)
+    apart = "".join(f" and not may_share_memory(out, a{k})" for k in range(count))
+    right = f"out.__class__ is ndarray and out.dtype is t{count} and out.flags.num & {WRITABLE} == {WRITABLE}"
+    return f"(out is None or {right} and out.shape == {_shape(entry.outputs[0], sizes)}{apart})"
 
 
 def _shape(tensor: Tensor, sizes: dict[str, str]) -> str:
