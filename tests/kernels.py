@@ -76,10 +76,13 @@ def random(*shape: int) -> np.ndarray[Any, Any]:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-def matmul(m: int, n_sum: int, n: int, dynamic: bool = False, role: str = "weight") -> Case:
-    """relu(x @ w + b), [m, n_sum] @ [n_sum, n]."""
+def matmul(
+    m: int, n_sum: int, n: int, dynamic: bool = False, role: str = "weight", activation: str = "relu"
+) -> Case:
+    """activation(x @ w + b), [m, n_sum] @ [n_sum, n]."""
     rows = dim(m, dynamic)
-    value = f32("maximum", f32("add", load("acc"), load("b", i(1))), Const(0.0, "float32"))
+    value = f32("add", load("acc"), load("b", i(1)))
+    value = f32("maximum", value, Const(0.0, "float32")) if activation == "relu" else f32(activation, value)
     term = f32("mul", load("x", i(0), k(0)), load("w", k(0), i(1)))
     body = nest(summed(term, [const(n_sum)], (Store("y", (i(0), i(1)), value),)), [(0, rows), (1, const(n))])
     buffers = (
@@ -95,7 +98,7 @@ def matmul(m: int, n_sum: int, n: int, dynamic: bool = False, role: str = "weigh
         "y": np.full((m, n), np.nan, np.float32),
     }
     kernel = Kernel("matmul", buffers, ("batch",) if dynamic else (), body)
-    return Case(f"matmul_{m}x{n_sum}x{n}{'_dyn' * dynamic}_{role}", kernel, {"batch": m}, arrays, "y")
+    return Case(f"matmul_{m}x{n_sum}x{n}{'_dyn' * dynamic}_{role}_{activation}", kernel, {"batch": m}, arrays, "y")
 
 
 def conv(batch: int, side: int, cin: int, cout: int, stride: int = 1) -> Case:
@@ -201,6 +204,9 @@ CASES = [
     *(matmul(m, 5, 37, dynamic=True) for m in (1, 4, 6, 11)),
     matmul(4, 33, 40, role="temp"),
     matmul(5, 8, 21, dynamic=True, role="in"),
+    matmul(1, 6, 40, activation="tanh"),
+    matmul(8, 3, 21, activation="tanh"),
+    matmul(9, 4, 35, dynamic=True, activation="tanh"),
     *(conv(*s) for s in [(1, 5, 1, 8), (2, 4, 3, 20), (1, 5, 20, 4, 2)]),
     *(pointwise(*s) for s in [(3, 5), (2, 33), (1, 1)]),
     pointwise(3, 20, dynamic=True),

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from ...eager.ops.scalars import FUNCTIONS
 from .. import loops
 from ..affine import stride
 from ..loops import (
@@ -184,6 +186,13 @@ def _pack(c: Contraction, buffers: Mapping[str, Buffer]) -> Pack | None:
     )
 
 
+class Late(NamedTuple):
+    """An epilogue in two steps: `sums` stores the accumulator in the output, `rest` finishes it from there."""
+
+    sums: Body
+    rest: Body
+
+
 class _Tiles:
     """Builds the loops around and inside the register tile."""
 
@@ -269,24 +278,58 @@ class _Tiles:
         return (If(less(s, const(tall)), high), If(less(const(tall - 1), s), short))
 
     def tile(self, height: int, width: int, first: Expr, masked: bool) -> Body:
-        """acc[height][width vectors] for the rows from `first` and the columns of group `g`."""
+        """acc[height][width vectors] for the rows from `first` and the columns of group `g`.
+
+        An epilogue with functions in it would stand here once for each accumulator. It gets loops of its own instead,
+        over the sums, which wait where the results go.
+        """
         vector = add(mul(Index("g"), const(self.width)), Index("c"))
-        body = jam("c", width, self.lane_body(height, vector, masked))
+        late = self.late_epilogue()
+        body = jam(
+            "c", width, self.lane_body(height, vector, masked, self.c.tail if late is None else late.sums)
+        )
         if self.c.row is not None:
             body = jam("p", height, substitute(body, self.c.row.var, add(first, Index("p"))))
-        return (For("l", const(self.m.lanes), "vector", body),)
+        tile = For("l", const(self.m.lanes), "vector", body)
+        return (tile,) if late is None else (tile, *self.finish(late, height, width, first, vector, masked))
 
-    def lane_body(self, height: int, vector: Expr, masked: bool) -> Body:
-        """One row, one column: the accumulator, its sum, and the epilogue, guarded at the ragged end."""
-        c, lanes = self.c, self.m.lanes
-        column = add(mul(vector, const(lanes)), Index("l"))
+    def lane_body(self, height: int, vector: Expr, masked: bool, tail: Body) -> Body:
+        """One row, one column: the accumulator, its sum, and what follows, guarded at the ragged end."""
+        c = self.c
+        column = add(mul(vector, const(self.m.lanes)), Index("l"))
         inner: Body = (self.panel_term(vector) if self.pack else c.term,)
         summed = self.sum(inner, height)
         if masked and self.pack is None:
-            summed = (If(less(column, const(self.columns)), summed),)
-        tail = (If(less(column, const(self.columns)), c.tail),) if masked else c.tail
-        body: Body = (c.acc.replace(body=(*c.head, *summed, *tail)),)
+            summed = self.inside(column, summed)
+        body: Body = (
+            c.acc.replace(body=(*c.head, *summed, *(self.inside(column, tail) if masked else tail))),
+        )
         return substitute(body, c.column.var, column)
+
+    def inside(self, column: Expr, body: Body) -> Body:
+        return (If(less(column, const(self.columns)), body),)
+
+    def finish(self, late: Late, height: int, width: int, first: Expr, vector: Expr, masked: bool) -> Body:
+        """The epilogue of a tile, row by row and vector by vector, from the sums stored in the output."""
+        column = add(mul(vector, const(self.m.lanes)), Index("l"))
+        body = substitute(self.inside(column, late.rest) if masked else late.rest, self.c.column.var, column)
+        body = (For("l", const(self.m.lanes), "vector", body),)
+        body = (For("c", const(width), "serial", body),)
+        if self.c.row is not None:
+            body = substitute(body, self.c.row.var, add(first, Index("p")))
+            body = (For("p", const(height), "serial", body),)
+        return body
+
+    def late_epilogue(self) -> Late | None:
+        """The epilogue in two steps, if it is worth that and the output can hold the sums in between."""
+        stores = [s for s in statements(self.c.tail) if isinstance(s, Store)]
+        out, acc = stores[-1], self.c.acc
+        functions = any(isinstance(e, Scalar) and e.op in FUNCTIONS for e in loops.expressions(self.c.tail))
+        if not functions or out.value.dtype != acc.dtype or self.height * self.width == 1:
+            return None
+        held = Load(out.buffer, out.index, acc.dtype)
+        rest = loops.map_body(self.c.tail, lambda e: held if isinstance(e, Load) and e.buffer == acc.buffer else e)
+        return Late((Store(out.buffer, out.index, Load(acc.buffer, (), acc.dtype)),), rest)
 
     def panel_term(self, vector: Expr) -> Accumulate:
         """The term with the packed operand: `w[panel, k…, lane]`."""

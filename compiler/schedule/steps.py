@@ -176,10 +176,13 @@ def flatten(nest: Sequence[For], var: str) -> tuple[Expr, Callable[[Body], Body]
 
     def change(body: Body) -> Body:
         rest: Expr = Index(var)
-        for depth, loop in reversed(list(enumerate(nest))):
+        some = [loop for loop in nest if loop.extent != const(1)]
+        for depth, loop in reversed(list(enumerate(some))):
             value = rest if depth == 0 else mod(rest, loop.extent)
             body = let(loop.var, value, body)
             rest = floordiv(rest, loop.extent)
+        for loop in nest:
+            body = body if loop in some else substitute(body, loop.var, const(0))
         return body
 
     return extent, change
