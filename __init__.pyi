@@ -339,6 +339,14 @@ from .eager.functional import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
+from .eager.modes import (
+    enable_grad as enable_grad,
+    inference_mode as inference_mode,
+    is_grad_enabled as is_grad_enabled,
+    is_inference_mode_enabled as is_inference_mode_enabled,
+    no_grad as no_grad,
+    set_grad_enabled as set_grad_enabled,
+)
 from .eager.printing import (
     set_printoptions as set_printoptions,
 )
@@ -355,22 +363,12 @@ from .eager.serialization import (
     load as load,
     save as save,
 )
-from .eager.modes import (
-    enable_grad as enable_grad,
-    inference_mode as inference_mode,
-    is_grad_enabled as is_grad_enabled,
-    is_inference_mode_enabled as is_inference_mode_enabled,
-    no_grad as no_grad,
-    set_grad_enabled as set_grad_enabled,
-)
 from .eager.tensor import (
     Size as Size,
     Tensor as Tensor,
 )
 from .tracer.control import (
     cond as cond,
-)
-from .tracer.control import (
     scan as scan,
 )
 from .tracer.dims import (

@@ -1,6 +1,6 @@
 """Compile time, load time and size of the digits network: what a build and a deployment pay.
 
-    python benchmarks/artifact.py
+python benchmarks/artifact.py
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def main() -> None:
         print(f"  {report.details()}" if target == "portable" else f"  {report}")
         extra = (size - weights) / len(report.levels)
         print(f"  {size / 1e3:.0f} kB: {weights / 1e3:.0f} kB of weights + {extra / 1e3:.0f} kB a CPU level")
-    print(f"load: {1e3 * loading(path):.2f} ms (median; first call after it: {1e6 * first_call(path):.0f} µs)")
+    print(
+        f"load: {1e3 * loading(path):.2f} ms (median; first call after it: {1e6 * first_call(path):.0f} µs)"
+    )
 
 
 def loading(path: object, rounds: int = 15) -> float:

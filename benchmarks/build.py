@@ -82,7 +82,9 @@ def onnx_mlp(model: nn.Module, activation: str, softmax: bool = False) -> bytes:
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", wide])],
         [helper.make_tensor_value_info(x, TensorProto.FLOAT, ["batch", narrow])], weights,
     )  # fmt: skip
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9
+    ).SerializeToString()
 
 
 def onnx_session(model: bytes, threads: int) -> Callable[[np.ndarray], Any]:

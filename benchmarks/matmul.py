@@ -1,6 +1,6 @@
 """float32 matrix products through the loop grammar against the multiply-add peak of this machine.
 
-    python benchmarks/matmul.py [--sizes 256 512 1024]
+python benchmarks/matmul.py [--sizes 256 512 1024]
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def main() -> None:
     print(machine())
     models = {n: compiled(Product(n, n), inputs([(n, n)])[0], f"product{n}", dynamic=False)[1] for n in sizes}
     for threads in (1, 2):
-        print(f"\n{threads} thread(s): best rate over the best rate of the chains, both from one alternating run (medians)")
+        print(f"\n{threads} thread(s): best rate over that of the chains, from one alternating run (medians)")
         for n, path in models.items():
             show(n, path, threads)
 
@@ -36,10 +36,8 @@ def show(n: int, path: object, threads: int) -> None:
     times = in_turns({"product": calls(lambda: model(x, out=out)), "peak": chains}, rounds=25, target=0.02)
     product, peak = times["product"], times["peak"]
     best, median = (2 * n**3 / t / (operations / p) for t, p in zip(product, peak, strict=True))
-    print(
-        f"  {n}³: {micro(product.best)}, {2 * n**3 / product.best / 1e9:.0f} of {operations / peak.best / 1e9:.0f} GFLOP/s, "
-        f"{best:.1%} ({median:.1%})"
-    )
+    rate, limit = 2 * n**3 / product.best / 1e9, operations / peak.best / 1e9
+    print(f"  {n}³: {micro(product.best)}, {rate:.0f} of {limit:.0f} GFLOP/s, {best:.1%} ({median:.1%})")
 
 
 if __name__ == "__main__":

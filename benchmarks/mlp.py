@@ -58,7 +58,9 @@ def run_torch(model: Any, x: np.ndarray, case: str, threads: int) -> Callable[[]
     kinds = {"Linear": lambda m: t.Linear(m.in_features, m.out_features), "ReLU": lambda m: t.ReLU(),
              "Tanh": lambda m: t.Tanh(), "Softmax": lambda m: t.Softmax(1)}  # fmt: skip
     twin = t.Sequential(*(kinds[type(m).__name__](m) for m in model)).eval()
-    twin.load_state_dict({k: torch.from_numpy(np.array(v.detach().numpy())) for k, v in model.state_dict().items()})
+    twin.load_state_dict(
+        {k: torch.from_numpy(np.array(v.detach().numpy())) for k, v in model.state_dict().items()}
+    )
     xt = torch.from_numpy(x)
 
     def run() -> Any:
@@ -83,7 +85,9 @@ def one_process(names: list[str], threads: int) -> dict[str, dict[str, float]]:
     return {
         case: {
             name: t.median
-            for name, t in in_turns({name: calls(contender(name, case, threads)) for name in names}, rounds=15).items()
+            for name, t in in_turns(
+                {name: calls(contender(name, case, threads)) for name in names}, rounds=15
+            ).items()
         }
         for case in CASES
     }

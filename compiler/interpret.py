@@ -146,11 +146,8 @@ class _Run:
                     self.vars[var] = i
                     yield from self.body(body)
                 self.vars.pop(var, None)
-            case Store(b, index, value):
-                self.arrays[b][self.place(b, index)] = self.expr(value)
-            case Accumulate(b, index, op, value):
-                at = self.place(b, index)
-                self.arrays[b][at] = SCALAR_FUNCTIONS[op](self.arrays[b][at], self.expr(value))
+            case Store() | Accumulate():
+                self.assign(s)
             case Alloc(b, shape, dtype, _, body):
                 self.arrays[b] = _undefined(shape, dtype)
                 yield from self.body(body)
@@ -163,6 +160,12 @@ class _Run:
                 yield from self.body(body)
             case Sync():
                 yield
+
+    def assign(self, s: Store | Accumulate) -> None:
+        at, value = self.place(s.buffer, s.index), self.expr(s.value)
+        if isinstance(s, Accumulate):
+            value = SCALAR_FUNCTIONS[s.op](self.arrays[s.buffer][at], value)
+        self.arrays[s.buffer][at] = value
 
     def block(self, s: For) -> None:
         """All iterations side by side, each with variables and registers of its own, in step at every `Sync`."""

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .functional.reduction import ValuesIndices
-from .random import Generator
 from .hooks import RemovableHandle
+from .random import Generator
 from .tensor import Tensor
 
 class Methods:

@@ -98,7 +98,9 @@ def matmul(
         "y": np.full((m, n), np.nan, np.float32),
     }
     kernel = Kernel("matmul", buffers, ("batch",) if dynamic else (), body)
-    return Case(f"matmul_{m}x{n_sum}x{n}{'_dyn' * dynamic}_{role}_{activation}", kernel, {"batch": m}, arrays, "y")
+    return Case(
+        f"matmul_{m}x{n_sum}x{n}{'_dyn' * dynamic}_{role}_{activation}", kernel, {"batch": m}, arrays, "y"
+    )
 
 
 def conv(batch: int, side: int, cin: int, cout: int, stride: int = 1) -> Case:

@@ -46,8 +46,8 @@ class _Worker:
         with tempfile.TemporaryFile() as text:
             text.write(m.text.encode())
             text.seek(0)
-            files = {"stdin": text, "stdout": self.output, "stderr": self.messages}
-            self.process = subprocess.Popen([sys.executable, "-c", code], **files)
+            command = [sys.executable, "-c", code]
+            self.process = subprocess.Popen(command, stdin=text, stdout=self.output, stderr=self.messages)
 
     def result(self) -> bytes:
         code = self.process.wait()

@@ -328,7 +328,9 @@ class _Tiles:
         if not functions or out.value.dtype != acc.dtype or self.height * self.width == 1:
             return None
         held = Load(out.buffer, out.index, acc.dtype)
-        rest = loops.map_body(self.c.tail, lambda e: held if isinstance(e, Load) and e.buffer == acc.buffer else e)
+        rest = loops.map_body(
+            self.c.tail, lambda e: held if isinstance(e, Load) and e.buffer == acc.buffer else e
+        )
         return Late((Store(out.buffer, out.index, Load(acc.buffer, (), acc.dtype)),), rest)
 
     def panel_term(self, vector: Expr) -> Accumulate:
