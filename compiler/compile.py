@@ -12,7 +12,7 @@ from ..tracer.graph import Graph
 from .artifact import write_artifact
 from .library import KernelInfo
 from .options import Options
-from .pipeline import Record, compile_graphs
+from .pipeline import Record, compile_graphs, times_text
 from .verify import verify
 
 #: Opens an artifact file for running. The runtime stands above the compiler, so it is handed down (see `jit.py`).
@@ -37,11 +37,10 @@ class Report:
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{name} {_bytes(n)}" for name, n in self.sizes.items())
-        times = ", ".join(f"{name} {1e3 * s:.0f} ms" for name, s in self.times.items())
         lines = [
             f"{self.path}: {len(self.kernels)} kernels for {', '.join(self.levels)} in {self.seconds:.2f} s",
             f"  sizes: {sizes}",
-            f"  times: {times}",
+            f"  times: {times_text(self.times)}",
         ]
         for entry, runs in self.verification.items():
             worst = max((r["compiled_error"] for r in runs), default=0.0)

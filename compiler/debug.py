@@ -10,17 +10,16 @@ from __future__ import annotations
 import os
 import re
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
 from ..tracer.graph import Graph
 
-VIEWS = ("graph", "passes", "fusion", "memory", "loops", "llvm", "asm", "cuda", "time")
+#: The stages of `pipeline.py` in order. `loops` has each kernel twice: canonical, and as each level runs it.
+VIEWS = ("passes", "graph", "fusion", "loops", "memory", "llvm", "asm", "time")
 
 
 @dataclass(frozen=True)
@@ -46,13 +45,6 @@ class Debug:
         self.folder.mkdir(parents=True, exist_ok=True)
         name = f"{next(self.numbers):03}-{view}-{re.sub(r'[^A-Za-z0-9_.-]+', '_', title)}.txt"
         (self.folder / name).write_text(body + "\n", encoding="utf-8")
-
-    @contextmanager
-    def timed(self, title: str) -> Iterator[None]:
-        """Show how long the block took, under `time`."""
-        start = time.perf_counter()
-        yield
-        self.show("time", title, f"{1e3 * (time.perf_counter() - start):.1f} ms")
 
     def watch(self, name: str, before: Graph, after: Graph) -> None:
         """What a graph pass did, for `run_passes`; with `graph` on, the graph it gave as well."""

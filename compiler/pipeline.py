@@ -6,7 +6,7 @@ graph -> passes -> groups -> canonical kernels -> schedules, one a CPU level -> 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,6 +15,8 @@ from ..tracer.dims import merge_ranges
 from ..tracer.graph import Graph
 from .assemble import Assembly
 from .cpu.build import objects, sources
+from .cpu.llvm_driver import assembly
+from .cpu.workers import Source
 from .debug import Debug, changes, from_environment
 from .library import Entry, KernelInfo, Library
 from .options import Options
@@ -30,7 +32,8 @@ from .passes.lower_padding import lower_padding
 from .passes.merge_equal import merge_equal
 from .passes.separate_outputs import separate_outputs
 from .passes.sink_views import sink_views
-from .schedule import schedule_all
+from .schedule import Scheduled, schedule_all
+from .unit import Unit
 
 
 def pipeline_for(options: Options) -> list[Pass]:
@@ -76,15 +79,17 @@ def compile_graphs(graphs: Mapping[str, Graph], options: Options, record: Record
     with record.stage("passes"):
         optimised = [optimise(replace(g, name=name), options, debug, record) for name, g in graphs.items()]
     with record.stage("lower"):
-        units = [Assembly(g).unit() for g in optimised]
+        units = [unit_of(g, debug) for g in optimised]
     with record.stage("schedule"):
         kernels = {name: k for u in units for name, k in u.kernels.items()}
         scheduled, packs = schedule_all(kernels, options.levels)
+        show_scheduled(scheduled, debug)
         weights = Weights()
         units = [with_weights(u, next(iter(scheduled.values())), packs, weights) for u in units]
     dims = merge_ranges(s for g in optimised for n in g.inputs for s in n.shape)
     with record.stage("code"):
-        code = objects(sources(options.name, units, scheduled, dims))
+        code = objects(watched(sources(options.name, units, scheduled, dims), debug))
+    debug.show("time", options.name, times_text(record.stages))
     return Library(
         options.name,
         code,
@@ -106,3 +111,32 @@ def optimise(graph: Graph, options: Options, debug: Debug, record: Record) -> Gr
         debug.watch(name, before, after)
 
     return run_passes(graph, pipeline_for(options), watch, debug.stop_after)
+
+
+def unit_of(graph: Graph, debug: Debug) -> Unit:
+    """Groups, canonical kernels and a place for every buffer, from an optimised graph."""
+    made = Assembly(graph)
+    unit = made.unit()
+    debug.show("fusion", graph.name, partial(str, made.fusion))
+    for name, kernel in unit.kernels.items():
+        debug.show("loops", name, partial(str, kernel))
+    debug.show("memory", graph.name, unit.calls_text)
+    return unit
+
+
+def show_scheduled(scheduled: Scheduled, debug: Debug) -> None:
+    for level, kernels in scheduled.items():
+        for name, kernel in kernels.items():
+            debug.show("loops", f"{name} for {level}", partial(str, kernel))
+
+
+def watched(modules: Iterable[Source], debug: Debug) -> Iterator[Source]:
+    """The modules on their way to LLVM; what it makes of each is shown where debugging asks for it."""
+    for m in modules:
+        debug.show("llvm", m.cpu, m.text)
+        debug.show("asm", m.cpu, partial(assembly, m.text, m.cpu))
+        yield m
+
+
+def times_text(stages: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {1e3 * s:.0f} ms" for name, s in stages.items())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .library import Spec
-from .loops import Expr, Kernel
+from .loops import Expr, Kernel, expr_text
 
 
 class Location(NamedTuple):
@@ -19,6 +19,9 @@ class Location(NamedTuple):
 
     kind: str
     at: int | Expr
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.at if isinstance(self.at, int) else expr_text(self.at)}"
 
 
 class Step(NamedTuple):
@@ -46,3 +49,11 @@ class Unit:
     workspace_text: str
     constants: tuple[Any, ...] = ()
     state: tuple[tuple[int, int], ...] = ()
+
+    def calls_text(self) -> str:
+        """The kernel calls in order, each with the memory behind its buffers, and the workspace they share."""
+        calls = [
+            f"{s.kernel}({', '.join(f'{name}: {where}' for name, where in s.where.items())})"
+            for s in self.steps
+        ]
+        return "\n".join([*calls, f"workspace: {self.workspace_text} bytes"])

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from tapecast.compiler.cost import profile, reads_once
-from tapecast.compiler.debug import Debug, changes, from_environment
+from tapecast.compiler.debug import VIEWS, Debug, changes, from_environment
 from tapecast.compiler.memory import live_values, plan
+from tapecast.compiler.options import Options
 from tapecast.compiler.passes import run_passes
 from tapecast.compiler.passes.apply_rules import apply_rules
 from tapecast.compiler.passes.decompose import decompose
@@ -28,6 +29,7 @@ from tapecast.compiler.passes.lower_padding import lower_padding
 from tapecast.compiler.passes.merge_equal import merge_equal
 from tapecast.compiler.passes.separate_outputs import separate_outputs
 from tapecast.compiler.passes.sink_views import sink_views
+from tapecast.compiler.pipeline import compile_graphs
 from tapecast.eager.ops.table import lookup
 from tapecast.tracer.build import call
 from tapecast.tracer.check import check
@@ -611,7 +613,7 @@ def test_a_pass_that_breaks_a_graph_is_named():
 
 
 def test_debug_switches(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(ValueError, match="'loop' is not one of graph, passes"):
+    with pytest.raises(ValueError, match="'loop' is not one of passes, graph"):
         from_environment({"TAPECAST_DEBUG": "passes, loop"})
     assert from_environment({}) == Debug()
     debug = from_environment({"TAPECAST_DEBUG": "passes", "TAPECAST_STOP_AFTER": "fuse"})
@@ -625,6 +627,15 @@ def test_debug_switches(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         "000-passes-drop_dead.txt",
         "001-graph-f_after_drop_dead.txt",
     ]
+
+
+def test_every_debug_view_shows_something(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TAPECAST_DEBUG", "all")
+    monkeypatch.setenv("TAPECAST_DEBUG_DIR", str(tmp_path))
+    graph = parse(GRAPHS["drop_dead"][1])
+    compile_graphs({"f": graph}, Options(target="x86-64-v2"))
+    assert {p.name.split("-")[1] for p in tmp_path.iterdir()} == set(VIEWS)
+    assert all(p.read_text().strip() for p in tmp_path.iterdir())
 
 
 def test_bfloat16_constants_fold():
