@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peers import peers
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -212,38 +213,8 @@ def contenders(model: nn.Module, artifact: Path, x: np.ndarray) -> Iterator[tupl
     compiled = tc.runtime.load(artifact)
     yield "eager", eager
     yield "compiled", lambda: compiled(x)
-    yield from peers(model, x)
-
-
-def peers(model: nn.Module, x: np.ndarray) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """torch and onnxruntime where they are installed, on the same weights."""
-    try:
-        import torch
-    except ImportError:
-        return
-    twin = torch_twin(model)
-    xt = torch.from_numpy(x)
-
-    def run_torch() -> Any:
-        with torch.no_grad():
-            return twin(xt)
-
-    yield "torch", run_torch
-
-
-def torch_twin(model: nn.Module) -> Any:
-    import torch
-
-    t = torch.nn
-    features = t.Sequential(
-        t.Conv2d(1, 32, 3, padding=1), t.BatchNorm2d(32), t.ReLU(),
-        t.Conv2d(32, 64, 3, padding=1), t.BatchNorm2d(64), t.ReLU(), t.MaxPool2d(2),
-    )  # fmt: skip
-    classifier = t.Sequential(t.Flatten(), t.Dropout(0.25), t.Linear(1024, 64), t.ReLU(), t.Linear(64, 10))
-    twin = t.Sequential()
-    twin.features, twin.classifier = features, classifier
-    twin.load_state_dict({k: torch.from_numpy(np.array(v.numpy())) for k, v in model.state_dict().items()})
-    return t.Sequential(features, classifier).eval()
+    weights = {name: value.numpy() for name, value in model.state_dict().items()}
+    yield from peers(weights, x)
 
 
 def latencies(model: nn.Module, artifact: Path, images: np.ndarray) -> dict[int, dict[str, float]]:
