@@ -17,6 +17,9 @@ from .memory import live_values, plan
 from .passes.fuse import Fusion, Group, fuse
 from .unit import Location, Step, Unit
 
+#: What buffers are called, by role: x0, w1, y2. Loops are i0, i1, … and k0, k1, …; registers acc0, v0, ….
+LETTERS = {"in": "x", "out": "y", "temp": "t", "weight": "w"}
+
 
 class Assembly:
     """One graph on its way to a unit."""
@@ -47,8 +50,7 @@ class Assembly:
 
     def _place(self, n: Node, role: str, where: Location, order: tuple[int, ...] | None = None) -> None:
         self.locations[n] = where
-        name = f"{'w' if role == 'weight' else role[0]}{len(self.places)}"
-        self.places[n] = Place(name, role, order or tuple(range(len(n.shape))))
+        self.places[n] = Place(f"{LETTERS[role]}{len(self.places)}", role, order or tuple(range(len(n.shape))))
 
     def unit(self) -> Unit:
         kernels: dict[str, Kernel] = {}
@@ -75,7 +77,7 @@ class Assembly:
         """The group's kernel with buffers called by position, so that equal kernels print alike."""
         places = {n: self._seen(n) for n in (*g.inputs, g.root)}
         kernel = lower_group(g, places, "kernel")
-        names = {b.name: f"{b.role[0]}{k}" for k, b in enumerate(kernel.buffers)}
+        names = {b.name: f"{LETTERS[b.role]}{k}" for k, b in enumerate(kernel.buffers)}
         origin = {place.name: n for n, place in places.items()}
         where = {names[b.name]: self.locations[self.fusion.stored(origin[b.name])] for b in kernel.buffers}
         return renamed(kernel, names), where

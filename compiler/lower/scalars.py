@@ -93,7 +93,7 @@ class LoopScalars:
 
     def bind(self, value: Expr) -> Expr:
         """`value` in a register, so that reading it again costs nothing."""
-        name = self.register("v", value.dtype)  # buffers are called i, o, t and w
+        name = self.register("v", value.dtype)  # no buffer is called v: see LETTERS in assemble.py
         self.blocks[-1].append(Store(name, (), value))
         return Load(name, (), value.dtype)
 
