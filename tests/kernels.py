@@ -206,6 +206,8 @@ CASES = [
     *(matmul(m, 5, 37, dynamic=True) for m in (1, 4, 6, 11)),
     matmul(4, 33, 40, role="temp"),
     matmul(5, 8, 21, dynamic=True, role="in"),
+    matmul(390, 1, 3),
+    matmul(386, 2, 2, dynamic=True),
     matmul(1, 6, 40, activation="tanh"),
     matmul(8, 3, 21, activation="tanh"),
     matmul(9, 4, 35, dynamic=True, activation="tanh"),

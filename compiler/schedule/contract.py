@@ -47,12 +47,15 @@ from ..loops import (
     substitute,
 )
 from .machine import GRAIN, PANEL, Machine
-from .steps import chunk, flatten, interleave, jam, parallel, unroll, unwrap
+from .steps import chunk, flatten, interleave, jam, let, parallel, unroll, unwrap
 
 #: Terms of one running sum; longer sums are sums of these (docs/design/register_tile.md, "Rounding").
 SUM_LENGTH = 128
 
 ROWS = 6
+
+#: Strips of rows that pass by one group of panels: together they stay in the second-level cache for the next group.
+BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -220,10 +223,18 @@ class _Tiles:
     def cells(self) -> Body:
         """All tiles: outer loops × groups of columns × strips of rows as one range, cut for the threads."""
         columns = For("g", const(self.full + bool(self.last)), "serial", ())
-        strip = For("s", loops.ceildiv(self.rows, self.height), "serial", ())
-        nest = (columns, *self.c.outer, strip) if self._columns_first() else (*self.c.outer, columns, strip)
+        strips = loops.ceildiv(self.rows, self.height)
+        body = self.groups()
+        if not self._columns_first():
+            nest = [*self.c.outer, columns, For("s", strips, "serial", ())]
+        else:
+            blocks, inside = _blocks(strips)
+            nest = [blocks, columns, *self.c.outer, inside]
+            s = add(mul(Index(blocks.var), inside.extent), Index(inside.var))
+            exact = isinstance(strips, Const) and mul(blocks.extent, inside.extent) == strips
+            body = let("s", s, body if exact else (If(less(Index("s"), strips), body),))
         extent, change = flatten(nest, "cell")
-        return parallel(extent, "cell", self._parts(extent), change(self.groups()))
+        return parallel(extent, "cell", self._parts(extent), change(body))
 
     def groups(self) -> Body:
         """The tile of column group `g`: the usual one, or the narrower or ragged one at the end."""
@@ -390,6 +401,16 @@ def map_innermost(body: Body, f: object) -> Body:
         else:
             out.append(s)
     return tuple(out)
+
+
+def _blocks(strips: Expr) -> tuple[For, For]:
+    """The loops over blocks of strips and over the strips of one, of which there are BLOCK at most."""
+    if isinstance(strips, Const):
+        count = max(1, -(-int(strips.value) // BLOCK))
+        size: Expr = loops.ceildiv(strips, count)
+        return For("block", const(count), "serial", ()), For("inside", size, "serial", ())
+    size = minimum(strips, const(BLOCK))
+    return For("block", loops.ceildiv(strips, BLOCK), "serial", ()), For("inside", size, "serial", ())
 
 
 def _height(rows: Expr) -> int:
