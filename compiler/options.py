@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TARGETS = ("portable", "native", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+from ..serialized_models.levels import cpu_level
+
+LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+TARGETS = ("portable", "native", *LEVELS)
 
 
 @dataclass(frozen=True)
@@ -31,16 +34,13 @@ class Options:
     def levels(self) -> tuple[str, ...]:
         """The CPU levels to compile for, lowest first."""
         if self.target == "portable":
-            return ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+            return LEVELS
         return (native_level(),) if self.target == "native" else (self.target,)
 
 
 def native_level() -> str:
-    """The best level of this machine, by the CPU flags the kernel reports."""
-    with open("/proc/cpuinfo") as f:
-        flags = next((set(line.split()) for line in f if line.startswith("flags")), set())
-    if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags:
-        return "x86-64-v4"
-    if {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"} <= flags:
-        return "x86-64-v3"
-    return "x86-64-v2"
+    """The best level of this machine. ValueError where that is none there is code for."""
+    level = cpu_level()
+    if level not in LEVELS:
+        raise ValueError(f"target native: this CPU is {level}, and there is code for {', '.join(LEVELS)}")
+    return level

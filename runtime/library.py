@@ -12,15 +12,10 @@ from typing import Any
 
 from ..serialized_models.container import machine_of
 from ..serialized_models.format import ArtifactError, Manifest
+from ..serialized_models.levels import cpu_level, cpu_name
 from .source import Source, fresh_name
 from .threads import default_threads
 
-_FEATURES = {
-    # Linux's names in /proc/cpuinfo for what the x86-64 psABI puts into each level.
-    2: {"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"},
-    3: {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"},
-    4: {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
-}
 _MACHINE_NAMES = {"x86-64": ("x86_64", "AMD64"), "aarch64": ("aarch64", "arm64")}
 
 _lock = threading.RLock()
@@ -93,28 +88,6 @@ def check_level(library: ctypes.CDLL, where: str, manifest: Manifest) -> None:
             f"{cpu_level()}: "
             "compile the model with --target portable, or with --target native on this machine"
         )
-
-
-def cpu_level(path: str = "/proc/cpuinfo") -> str:
-    """The x86-64 level of this CPU by what the system says of it, for messages."""
-    flags = set(_cpu_field("flags", path).split())
-    level = 1
-    while level + 1 in _FEATURES and _FEATURES[level + 1] <= flags:
-        level += 1
-    return f"x86-64-v{level}" if platform.machine() == "x86_64" else platform.machine()
-
-
-def cpu_name(path: str = "/proc/cpuinfo") -> str:
-    """The CPU's name, or the processor family where the system does not say."""
-    return _cpu_field("model name", path) or platform.machine()
-
-
-def _cpu_field(name: str, path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return next((line.partition(":")[2].strip() for line in file if line.startswith(name)), "")
-    except OSError:
-        return ""
 
 
 def _share_pool(library: ctypes.CDLL, name: str, threads: int | None) -> None:

@@ -20,8 +20,9 @@ from tapecast.compiler.artifact import write_artifact
 from tapecast.runtime import arrays, threads
 from tapecast.runtime.checking import bind, measure, signature_of
 from tapecast.runtime.fast import fast_source
-from tapecast.runtime.library import cpu_level, function
+from tapecast.runtime.library import function
 from tapecast.serialized_models.format import ArtifactError, Entry, Tensor
+from tapecast.serialized_models.levels import cpu_level
 from tapecast.serialized_models.sizes import compile_size
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
