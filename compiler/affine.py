@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from . import loops
 from .loops import Buffer, Const, Expr, Index, Load, Scalar, Size, depends_on
@@ -24,8 +24,8 @@ def coefficient(e: Expr, var: str) -> Expr | None:
     return None if depends_on(e, {var}) else Const(0)
 
 
-def _both(f: object, x: Expr | None, y: Expr | None) -> Expr | None:
-    return None if x is None or y is None else f(x, y)  # type: ignore[operator]
+def _both(f: Callable[[Expr, Expr], Expr], x: Expr | None, y: Expr | None) -> Expr | None:
+    return None if x is None or y is None else f(x, y)
 
 
 def offset(index: Sequence[Expr], shape: Sequence[Expr]) -> Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..eager.ops.types import Aval
@@ -35,10 +35,6 @@ def from_formula(e: Any) -> Expr:
         case (op, x, y):
             return _ARITHMETIC[op](from_formula(x), from_formula(y))
     raise TypeError(f"not a size expression: {e!r}")
-
-
-def shape_exprs(shape: Sequence[int]) -> tuple[Expr, ...]:
-    return tuple(map(size_expr, shape))
 
 
 def byte_size(aval: Aval) -> int:

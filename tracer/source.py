@@ -1,27 +1,12 @@
-"""Where in the user's program something happened: the innermost frame outside tapecast."""
+"""Where in the user's program something happened, as graphs and messages of the tracer say it: `model.py:12`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 
-ROOT = Path(__file__).resolve().parents[1]
-
-# Below the root but not part of the package: tests, examples and the like count as user code.
-_LAYERS = tuple(
-    f"{ROOT / name}/" for name in ("eager", "tracer", "compiler", "runtime", "serialized_models", "cli")
-)
-_internal: dict[CodeType, bool] = {}  # code objects seen, since the question is asked for every op
-
-
-def is_internal(frame: FrameType) -> bool:
-    """Whether the frame runs tapecast's own code."""
-    code = frame.f_code
-    if code not in _internal:
-        path = str(Path(code.co_filename).resolve())
-        _internal[code] = path.startswith(_LAYERS) or Path(path).parent == ROOT
-    return _internal[code]
+from ..eager.caller import is_internal
 
 
 def user_frame(depth: int = 1) -> FrameType | None:

@@ -64,11 +64,6 @@ _OURS = {
 }
 
 
-def compute_type(dtype: str) -> str:
-    """The C++ type that values of a dtype have in expressions."""
-    return "float" if dtype in HALVES else TYPES[dtype]
-
-
 def constant(value: float | int | bool, dtype: str) -> str:
     """A literal. What has no decimal form (infinities, nan) is written by its bits."""
     if dtype == "bool":

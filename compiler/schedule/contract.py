@@ -12,7 +12,7 @@ vector width reads. Sizes, orders and the reasons for them are in docs/design/re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -386,7 +386,7 @@ class _Tiles:
         return unroll(loop, 4, "v")
 
 
-def map_innermost(body: Body, f: object) -> Body:
+def map_innermost(body: Body, f: Callable[[For], Body]) -> Body:
     """Every innermost serial loop replaced by `f(loop)`."""
     out: list[Stmt] = []
     for s in body:
@@ -395,7 +395,7 @@ def map_innermost(body: Body, f: object) -> Body:
             and s.kind == "serial"
             and not any(isinstance(x, For) and x.kind == "serial" for x in statements(s.body))
         ):
-            out.extend(f(s))  # type: ignore[operator]
+            out.extend(f(s))
         elif isinstance(s, (For, If, Alloc)):
             out.append(s.replace(body=map_innermost(s.body, f)))
         else:

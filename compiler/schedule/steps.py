@@ -96,8 +96,8 @@ def _widen_place(s: Stmt, buffer: str, index: Expr) -> Stmt:
     return s
 
 
-def unroll(loop: For, factor: int, tag: str, exact: bool = False) -> Body:
-    """`loop` in steps of `factor` copies, then the iterations left over. `exact`: there are known to be none."""
+def unroll(loop: For, factor: int, tag: str) -> Body:
+    """`loop` in steps of `factor` copies, then the iterations left over."""
     n = loop.extent
     main = substitute(
         loop.body, loop.var, add(mul(Index(f"{loop.var}{tag}"), const(factor)), Index(f"{loop.var}u"))
@@ -105,7 +105,7 @@ def unroll(loop: For, factor: int, tag: str, exact: bool = False) -> Body:
     copies = For(f"{loop.var}u", const(factor), "unroll", main)
     out: Body = (For(f"{loop.var}{tag}", floordiv(n, const(factor)), "serial", (copies,)),)
     rest = mod(n, const(factor))
-    if exact or rest == const(0):
+    if rest == const(0):
         return out
     done = mul(floordiv(n, const(factor)), const(factor))
     tail = substitute(loop.body, loop.var, add(done, Index(f"{loop.var}r")))

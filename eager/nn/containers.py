@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import groupby
 from typing import Any, Self
 
@@ -12,15 +12,16 @@ from .module import Module
 from .parameter import Parameter
 
 
+def absolute(children: Sized, index: int) -> str:
+    """The name, "0", "1", ..., of the child at `index`, which may count from the end."""
+    position = operator.index(index)
+    if not -len(children) <= position < len(children):
+        raise IndexError(f"index {position} is out of range")
+    return str(position % len(children))
+
+
 class Listing(Module):
     """What Sequential and ModuleList share: children named "0", "1", ... in order."""
-
-    def _absolute(self, index: int) -> str:
-        """The name of the child at `index`, which may count from the end."""
-        position = operator.index(index)
-        if not -len(self) <= position < len(self):
-            raise IndexError(f"index {position} is out of range")
-        return str(position % len(self))
 
     def _set_all(self, modules: Iterable[Any]) -> None:
         """Make `modules` the children, in order, in place of those there are."""
@@ -43,12 +44,11 @@ class Listing(Module):
         setattr(self, self._key(index), module)
 
     def _key(self, index: int) -> str:
-        return self._absolute(index)
+        return absolute(self, index)
 
     def __delitem__(self, index: int | slice) -> None:
         modules = list(self)
-        self._absolute(0 if isinstance(index, slice) else index) if modules else None
-        del modules[index]
+        del modules[index if isinstance(index, slice) else int(absolute(self, index))]
         self._set_all(modules)
 
     def append(self, module: Module) -> Self:
@@ -98,7 +98,7 @@ class Sequential(Listing):
         return input
 
     def _key(self, index: int) -> str:
-        return list(self._modules)[int(self._absolute(index))]
+        return list(self._modules)[int(absolute(self, index))]
 
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
@@ -132,7 +132,7 @@ class ModuleList(Listing):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return type(self)(list(self)[index])
-        return self._modules[self._absolute(index)]
+        return self._modules[absolute(self, index)]
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *other])
@@ -210,16 +210,10 @@ class ParameterList(Module):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return type(self)(list(self)[index])
-        return getattr(self, self._absolute(index))
+        return getattr(self, absolute(self, index))
 
     def __setitem__(self, index: int, value: Any) -> None:
-        setattr(self, self._absolute(index), as_parameter(value))
-
-    def _absolute(self, index: int) -> str:
-        position = operator.index(index)
-        if not -len(self) <= position < len(self):
-            raise IndexError(f"index {position} is out of range")
-        return str(position % len(self))
+        setattr(self, absolute(self, index), as_parameter(value))
 
     def __len__(self) -> int:
         return self._size
