@@ -85,7 +85,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int, in
     scheduled, packs = schedule_all({k: v for u in units for k, v in u.kernels.items()}, LEVELS)
     weights = Weights()
     units = [with_weights(u, scheduled[LEVELS[0]], packs, weights) for u in units]
-    objects = build.objects(build.sources("model", units, scheduled, {"batch": (1, 50)}))
+    objects = build.objects(build.sources("model", units, scheduled, {"batch": (1, 500)}))
     image = link(objects, soname="model", blobs={"model_weights": weights.bytes()}, allowed=build.LIBC)
     (folder / "model.so").write_bytes(image.data)
     runs = [(int(level[-1]), threads) for level in LEVELS for threads in (1, 3)]
