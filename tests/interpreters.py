@@ -6,9 +6,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy import special
 
-from tapecast.eager.ops.scalars import IDENTITY, SCALARS, result_dtype
+from tapecast.compiler.interpret import SCALAR_FUNCTIONS
+from tapecast.compiler.lower.scalars import identity
+from tapecast.eager.ops.scalars import result_dtype
 from tapecast.eager.ops.table import Op
 from tapecast.eager.ops.types import DTYPES, dtype_name
 
@@ -20,65 +21,6 @@ class Value:
 
     def __init__(self, value: Any, dtype: str) -> None:
         self.value, self.dtype = np.asarray(value).astype(DTYPES[dtype]), dtype
-
-
-def _shift(f: Any) -> Any:
-    def shift(x: Any, n: Any) -> Any:
-        unsigned = np.dtype(f"u{x.dtype.itemsize}")
-        return f(x.view(unsigned), n.astype(unsigned)).view(x.dtype)
-
-    return shift
-
-
-def _wide(f: Any) -> Any:
-    """scipy has no half precision."""
-    return lambda x: f(x.astype("float32")) if x.dtype.itemsize == 2 else f(x)
-
-
-FUNCTIONS = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.divide,
-    "floordiv": np.floor_divide,
-    "mod": np.mod,
-    "neg": np.negative,
-    "abs": np.abs,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "trunc": np.trunc,
-    "round": np.rint,
-    "sqrt": np.sqrt,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
-    "exp": np.exp,
-    "expm1": np.expm1,
-    "log": np.log,
-    "log1p": np.log1p,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tanh": np.tanh,
-    "sigmoid": _wide(special.expit),
-    "erf": _wide(special.erf),
-    "pow": np.power,
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "isnan": np.isnan,
-    "logical_and": np.logical_and,
-    "logical_or": np.logical_or,
-    "logical_not": np.logical_not,
-    "bit_and": np.bitwise_and,
-    "bit_or": np.bitwise_or,
-    "bit_xor": np.bitwise_xor,
-    "shl": _shift(np.left_shift),
-    "shr": _shift(np.right_shift),
-}
-assert set(FUNCTIONS) == SCALARS
 
 
 class OutOfBounds(IndexError):
@@ -98,7 +40,7 @@ class NumpyScalars:
     """The namespace `s`."""
 
     def __getattr__(self, name: str) -> Any:
-        f = FUNCTIONS[name]
+        f = SCALAR_FUNCTIONS[name]
 
         def call(*args: Any) -> Lazy:
             assert len({a.dtype for a in args}) == 1, f"{name}: operands {[a.dtype for a in args]}"
@@ -125,20 +67,12 @@ class NumpyScalars:
         total, dtype = None, None
         for k in product(*(range(n) for n in sizes)):
             term = forced(body(*(self.index(i) for i in k)))
-            total = term.value if total is None else FUNCTIONS[op](total, term.value)
+            total = term.value if total is None else SCALAR_FUNCTIONS[op](total, term.value)
             dtype = term.dtype
         if total is None:
             dtype = body(*(self.index(0) for _ in sizes)).dtype
             total = identity(op, dtype)
         return Value(total, dtype)
-
-
-def identity(op: str, dtype: str) -> Any:
-    start = IDENTITY[op]
-    if DTYPES[dtype].kind in "iu" and start in (float("inf"), float("-inf")):
-        limits = np.iinfo(DTYPES[dtype])
-        return limits.max if start > 0 else limits.min
-    return start
 
 
 def forced(x: Any) -> Value:

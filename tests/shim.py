@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
+
+from tapecast.compiler.cuda import nvrtc
 
 Array = np.ndarray[Any, Any]
 
@@ -34,6 +37,10 @@ FLAGS = [
 def compiler() -> str | None:
     """The C++ compiler, or None where there is none."""
     return shutil.which("g++")
+
+
+needs_nvrtc = pytest.mark.skipif(not nvrtc.available(), reason="NVRTC is not installed: nvidia-cuda-nvrtc")
+needs_gxx = pytest.mark.skipif(compiler() is None, reason="there is no g++ to build the CPU shim with")
 
 
 class Pointer(NamedTuple):

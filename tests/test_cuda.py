@@ -21,9 +21,6 @@ from tapecast.compiler.loops import Alloc, Buffer, For, Index, Kernel, Scalar, S
 from tapecast.compiler.schedule.gpu import schedule_gpu
 from tapecast.compiler.schedule.gpu_tile import TILE, Tile
 
-needs_nvrtc = pytest.mark.skipif(not nvrtc.available(), reason="NVRTC is not installed: nvidia-cuda-nvrtc")
-needs_gxx = pytest.mark.skipif(shim.compiler() is None, reason="there is no g++ to build the CPU shim with")
-
 #: A tile small enough that the interpreter's threads are few and the cases below have ragged edges on all sides.
 SMALL = Tile(rows=4, columns=4, each=2, depth=4)
 TILES = {"small": SMALL, "full": TILE}
@@ -161,7 +158,7 @@ def modules() -> dict[str, nvrtc.Compiled]:
     return cuda_modules({k.name: k for k in (scheduled(*pair) for pair in PAIRS)})
 
 
-@needs_nvrtc
+@shim.needs_nvrtc
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_every_kernel_compiles_without_spills(arch: str, modules: dict[str, nvrtc.Compiled]) -> None:
     module = modules[arch]
@@ -176,7 +173,7 @@ def test_every_kernel_compiles_without_spills(arch: str, modules: dict[str, nvrt
     assert {k for k, r in resources.items() if r.shared} == tiled
 
 
-@needs_nvrtc
+@shim.needs_nvrtc
 def test_ptx_for_processors_to_come() -> None:
     module = cuda_modules({"k": scheduled("flat_3x7", "full")}, ["compute_80"])["compute_80"]
     assert b".target sm_80" in module.image
@@ -184,7 +181,7 @@ def test_ptx_for_processors_to_come() -> None:
     assert module.resources() == {}
 
 
-@needs_nvrtc
+@shim.needs_nvrtc
 def test_nvrtc_says_what_is_wrong_with_a_source() -> None:
     with pytest.raises(nvrtc.NvrtcError, match=r"refused the generated source for sm_80(.|\n)*nonsense"):
         nvrtc.compile_cuda("nonsense", "sm_80")
@@ -268,14 +265,14 @@ def outputs(library: Path) -> dict[tuple[str, str, str], np.ndarray]:
     return out
 
 
-@needs_gxx
+@shim.needs_gxx
 @pytest.mark.parametrize("order", shim.ORDERS)
 @pytest.mark.parametrize(("name", "tile"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
 def test_source_means_the_same(name: str, tile: str, order: str, outputs: Any) -> None:
     np.testing.assert_allclose(outputs[name, tile, order], expected(name), rtol=2e-6, atol=2e-5)
 
 
-@needs_gxx
+@shim.needs_gxx
 def test_the_shim_finds_an_access_out_of_bounds(library: Path) -> None:
     case = CASES[0]
     short = {**case.arrays, "w": case.arrays["w"][:-1].copy()}
@@ -312,7 +309,7 @@ def test_the_interpreter_refuses_a_barrier_outside_of_a_block() -> None:
         interpret(Kernel("lonely", (), (), (Sync(),)), {})
 
 
-@needs_gxx
+@shim.needs_gxx
 def test_the_shim_waits_at_barriers_and_shows_a_missing_one(library: Path) -> None:
     xs = [operand(k) for k in BARRIERS]
     jobs = [
@@ -325,7 +322,7 @@ def test_the_shim_waits_at_barriers_and_shows_a_missing_one(library: Path) -> No
         assert all(right) if kernel.name in RIGHT else not all(right), (kernel.name, right)
 
 
-@needs_gxx
+@shim.needs_gxx
 @pytest.mark.parametrize("name", DIVERGENT)
 def test_the_shim_finds_a_barrier_that_not_all_threads_reach(name: str, library: Path) -> None:
     job = shim.Job((), (shim.Launched(name, (1, 1, 1), (8, 1, 1), ()),))

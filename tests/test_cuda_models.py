@@ -13,15 +13,11 @@ import shim
 import tapecast as tc
 from tapecast import nn
 from tapecast.compiler.assemble import Assembly
-from tapecast.compiler.cuda import nvrtc
 from tapecast.compiler.cuda.build import ARCHITECTURES, cuda_kernels, cuda_modules, cuda_source
 from tapecast.compiler.options import Options
 from tapecast.compiler.passes import run_passes
 from tapecast.compiler.pipeline import pipeline_for
 from tapecast.compiler.unit import Unit
-
-needs_nvrtc = pytest.mark.skipif(not nvrtc.available(), reason="NVRTC is not installed: nvidia-cuda-nvrtc")
-needs_gxx = pytest.mark.skipif(shim.compiler() is None, reason="there is no g++ to build the CPU shim with")
 
 RNG = np.random.default_rng(5)
 
@@ -114,7 +110,7 @@ def blank(name: str, x: np.ndarray) -> np.ndarray:
     return np.full_like(eager(name, x), np.nan)
 
 
-@needs_gxx
+@shim.needs_gxx
 @pytest.mark.parametrize("order", shim.ORDERS)
 @pytest.mark.parametrize(("name", "batch"), [(k, n) for k, e in EXAMPLES.items() for n in e.inputs])
 def test_models_compute_what_eager_does(name: str, batch: int, order: str, results: Any) -> None:
@@ -122,7 +118,7 @@ def test_models_compute_what_eager_does(name: str, batch: int, order: str, resul
     np.testing.assert_allclose(results[name, batch, order], want, rtol=1e-5, atol=2e-6)
 
 
-@needs_nvrtc
+@shim.needs_nvrtc
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_models_compile_without_spills(name: str, units: dict[str, Unit]) -> None:
     modules = cuda_modules(cuda_kernels(units[name]))

@@ -10,7 +10,6 @@ import shim
 from samples import SAMPLES, Sample
 
 from tapecast.compiler.assemble import Assembly
-from tapecast.compiler.cuda import nvrtc
 from tapecast.compiler.cuda.build import cuda_kernels, cuda_modules
 from tapecast.compiler.cuda.emit import source
 from tapecast.compiler.loops import Kernel
@@ -23,9 +22,6 @@ from tapecast.eager.ops.table import TABLE
 from tapecast.eager.ops.types import aval_of, is_floating
 from tapecast.tracer.build import call
 from tapecast.tracer.graph import Graph, Node
-
-needs_nvrtc = pytest.mark.skipif(not nvrtc.available(), reason="NVRTC is not installed: nvidia-cuda-nvrtc")
-needs_gxx = pytest.mark.skipif(shim.compiler() is None, reason="there is no g++ to build the CPU shim with")
 
 CASES = [(name, s.in_dtype("float32")) for name, group in SAMPLES.items() for s in group]
 IDS = [f"{name}-{s!r}" for name, s in CASES]
@@ -58,7 +54,7 @@ def outputs(units: Any, tmp_path_factory: pytest.TempPathFactory) -> list[np.nda
     return [m[len(s.args)] for m, (_, s) in zip(shim.run(library, jobs)["shuffled"], CASES, strict=True)]
 
 
-@needs_gxx
+@shim.needs_gxx
 @pytest.mark.parametrize("at", range(len(CASES)), ids=IDS)
 def test_source_computes_what_eager_does(at: int, outputs: list[np.ndarray]) -> None:
     name, sample = CASES[at]
@@ -70,7 +66,7 @@ def test_source_computes_what_eager_does(at: int, outputs: list[np.ndarray]) -> 
         np.testing.assert_array_equal(outputs[at], want)
 
 
-@needs_nvrtc
+@shim.needs_nvrtc
 def test_every_op_compiles(units: Any) -> None:
     kernels = {k.name: k for _, ks in units for k in ks.values()}
     resources = cuda_modules(kernels, ["sm_90"])["sm_90"].resources()

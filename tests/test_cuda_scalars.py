@@ -10,7 +10,6 @@ import pytest
 import shim
 from scipy import special
 
-from tapecast.compiler.cuda import nvrtc
 from tapecast.compiler.cuda.build import ARCHITECTURES, cuda_modules
 from tapecast.compiler.cuda.emit import source
 from tapecast.compiler.cuda.scalars import TYPES, constant, scalar_text
@@ -37,9 +36,6 @@ from tapecast.compiler.schedule.gpu import schedule_elements
 from tapecast.eager.ops import scalars
 from tapecast.eager.ops.scalars import SCALARS, result_dtype
 from tapecast.eager.ops.types import DTYPES, is_floating
-
-needs_nvrtc = pytest.mark.skipif(not nvrtc.available(), reason="NVRTC is not installed: nvidia-cuda-nvrtc")
-needs_gxx = pytest.mark.skipif(shim.compiler() is None, reason="there is no g++ to build the CPU shim with")
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
@@ -218,7 +214,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], n
     }
 
 
-@needs_gxx
+@shim.needs_gxx
 @pytest.mark.parametrize(("name", "output"), CASES, ids=[".".join(c) for c in CASES])
 def test_scalar_means_the_same(name: str, output: str, outputs: Any) -> None:
     got, want = outputs[name, output], expected(name)[output]
@@ -246,7 +242,7 @@ def steps(x: np.ndarray) -> np.ndarray:
     return np.where(signed < 0, lowest - signed, signed)
 
 
-@needs_nvrtc
+@shim.needs_nvrtc
 def test_all_functions_compile() -> None:
     kernels = {s.kernel.name: schedule_elements(s.kernel, 64) for s in SUITES}
     for module in cuda_modules(kernels, ARCHITECTURES).values():

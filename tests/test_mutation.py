@@ -165,9 +165,5 @@ def test_writing_by_a_mask() -> None:
         return y
 
     x = tc.tensor([[1.0, -2.0], [0.5, -0.1]])
-    try:
-        traced = tc.jit.trace(f, (x,))
-    except tc.jit.TracerError as error:
-        assert "mask" in str(error)
-    else:
-        np.testing.assert_array_equal(traced(x).numpy(), f(x).numpy())
+    traced = tc.jit.trace(f, (x,))
+    np.testing.assert_array_equal(traced(-x).numpy(), f(-x).numpy())
