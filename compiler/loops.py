@@ -4,7 +4,8 @@
     expr   = Const(value, dtype) | Index(var) | Size(name) | Load(buffer, index*, dtype)
            | Scalar(op, expr*, dtype) | Select(cond, expr, expr, dtype) | Cast(expr, dtype)
     stmt   = For(var, extent, kind, stmt*) | Store(buffer, index*, expr) | Accumulate(buffer, index*, op, expr)
-           | Alloc(buffer, shape, dtype, scope, stmt*) | If(cond, stmt*) | Let(var, expr, stmt*) | Sync
+           | Alloc(buffer, shape, dtype, scope, stmt*) | If(cond, stmt*) | Let(var, expr, stmt*)
+           | Prefetch(buffer, index*) | Sync
     kind   = serial | parallel | vector | unroll | grid | block
     scope  = global | shared | register
     role   = in | out | temp | weight
@@ -158,11 +159,19 @@ class Let(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Prefetch(Node):
+    """A hint that this element, which may lie past the end, is read soon. It changes no value."""
+
+    buffer: str
+    index: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Sync(Node):
     pass
 
 
-Stmt = For | Store | Accumulate | Alloc | If | Let | Sync
+Stmt = For | Store | Accumulate | Alloc | If | Let | Prefetch | Sync
 Body = tuple[Stmt, ...]
 
 
@@ -372,6 +381,8 @@ def map_stmt(s: Stmt, f: Callable[[Expr], Expr]) -> Stmt:
             return If(e(cond), map_body(body, f))
         case Let(var, value, body):
             return Let(var, e(value), map_body(body, f))
+        case Prefetch(b, index):
+            return Prefetch(b, tuple(map(e, index)))
     return s
 
 
@@ -382,6 +393,28 @@ def map_body(body: Body, f: Callable[[Expr], Expr]) -> Body:
 def substitute(body: Body, var: str, value: Expr) -> Body:
     """`body` with the loop variable `var` replaced by an expression."""
     return map_body(body, lambda e: value if e == Index(var) else e)
+
+
+Access = tuple[str, tuple[Expr, ...]]
+
+
+def map_access(body: Body, f: Callable[[str, tuple[Expr, ...]], Access]) -> Body:
+    """`body` with every access moved: `f(buffer, index)` says which place is read or written instead."""
+
+    def load(e: Expr) -> Expr:
+        return Load(*f(e.buffer, e.index), e.dtype) if isinstance(e, Load) else e
+
+    def store(s: Stmt) -> Stmt:
+        match s:
+            case Store(b, index, value):
+                return Store(*f(b, index), value)
+            case Accumulate(b, index, op, value):
+                return Accumulate(*f(b, index), op, value)
+            case For() | If() | Alloc() | Let():
+                return s.replace(body=tuple(map(store, s.body)))
+        return s
+
+    return tuple(map(store, map_body(body, load)))
 
 
 def statements(body: Body) -> Iterator[Stmt]:
@@ -418,6 +451,8 @@ def stmt_exprs(s: Stmt) -> tuple[Expr, ...]:
             return (cond,)
         case Let(_, value):
             return (value,)
+        case Prefetch(_, index):
+            return index
     return ()
 
 
@@ -504,6 +539,8 @@ def stmt_lines(s: Stmt, pad: str) -> Iterator[str]:
         case Let(var, value, body):
             yield f"{pad}{var} = {_strip(expr_text(value))}"
             yield from body_lines(body, pad)
+        case Prefetch(b, index):
+            yield f"{pad}prefetch {place(b, index)}"
         case Sync():
             yield f"{pad}sync"
 

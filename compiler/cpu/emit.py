@@ -35,6 +35,7 @@ from ..loops import (
     Kernel,
     Let,
     Load,
+    Prefetch,
     Scalar,
     Select,
     Size,
@@ -43,10 +44,13 @@ from ..loops import (
     const,
 )
 from ..lower.scalars import identity
-from .builder import Function, Value, literal, literal_value
+from .builder import Function, Value, item_size, literal, literal_value
 from .indexing import LANE, Indexer, Linear, Terms, number, size_name
 from .levels import Level
 from .scalars import LlvmScalars
+
+#: Vectors that spill to the stack must not straddle cache lines, which LLVM sees to only where it is told.
+ALIGNED = " alignstack=64"
 
 
 class Storage(NamedTuple):
@@ -72,7 +76,7 @@ def kernel_functions(kernel: Kernel, variant: Variant) -> list[Function]:
     params = [(safe(b.name), "ptr noalias") for b in kernel.buffers] + [
         (size_name(n), "i64") for n in kernel.sizes
     ]
-    main = Function(kernel.name + variant.suffix, params, attributes=variant.level.attributes)
+    main = Function(kernel.name + variant.suffix, params, attributes=variant.level.attributes + ALIGNED)
     parts: list[Function] = []
     emitter = Emitter(main, kernel, variant)
     for s in kernel.body:
@@ -92,7 +96,9 @@ def _parallel(main: Emitter, loop: For, kernel: Kernel, variant: Variant, count:
     """The body as `…_part(buffers…, sizes…, part)`, its adapter to the pool `…_task(context, part)`, the launch."""
     stem = f"{kernel.name}_part{count or ''}"
     params = [*main.f.params, (loop.var, "i64")]
-    part = Function(stem + variant.suffix, params, attributes=variant.level.attributes + " noinline")
+    part = Function(
+        stem + variant.suffix, params, attributes=variant.level.attributes + ALIGNED + " noinline"
+    )
     inner = Emitter(part, kernel, variant)
     inner.at.vars[loop.var] = inner.at.term(Value(f"%{loop.var}", loops.INDEX), True)
     inner.body(loop.body)
@@ -178,6 +184,8 @@ class Emitter:
             case Let(var, value, body):
                 self.at.vars[var] = self.at.linear(value)
                 self.body(body)
+            case Prefetch(b, index):
+                self.prefetch(self.memory[b], self.place(self.memory[b], index))
             case _:
                 raise TypeError(f"the CPU emitter has no form for {loops.debug(s)}")
 
@@ -260,6 +268,14 @@ class Emitter:
         self.f.store(total, pointer)
 
     # ---- memory ----
+
+    def prefetch(self, at: Storage, where: Linear) -> None:
+        """Fetch the cache line of an element, each line once in a block."""
+        key = ("line", at.pointer, where.without_lane().terms, where.const * item_size(at.dtype) // 64)
+        if self.at.recall(key) is None:
+            self.at.known[-1][key] = pointer = self.address(at, where)
+            self.f.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+            self.f.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
 
     def place(self, at: Storage, index: tuple[Expr, ...]) -> Linear:
         """The element an index names."""

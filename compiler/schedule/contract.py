@@ -31,6 +31,7 @@ from ..loops import (
     Index,
     Kernel,
     Load,
+    Prefetch,
     Scalar,
     Size,
     Stmt,
@@ -53,6 +54,9 @@ from .steps import chunk, flatten, interleave, jam, let, parallel, unroll, unwra
 SUM_LENGTH = 128
 
 ROWS = 6
+
+#: Terms between asking for a line of a panel and using it: some 100 cycles, the way to the second-level cache.
+AHEAD = 8
 
 #: Strips of rows that pass by one group of panels: together they stay in the second-level cache for the next group.
 BLOCK = 64
@@ -308,7 +312,7 @@ class _Tiles:
         """One row, one column: the accumulator, its sum, and what follows, guarded at the ragged end."""
         c = self.c
         column = add(mul(vector, const(self.m.lanes)), Index("l"))
-        inner: Body = (self.panel_term(vector) if self.pack else c.term,)
+        inner: Body = self.panel_term(vector, height) if self.pack else (c.term,)
         summed = self.sum(inner, height)
         if masked and self.pack is None:
             summed = self.inside(column, summed)
@@ -344,15 +348,21 @@ class _Tiles:
         )
         return Late((Store(out.buffer, out.index, Load(acc.buffer, (), acc.dtype)),), rest)
 
-    def panel_term(self, vector: Expr) -> Accumulate:
-        """The term with the packed operand: `w[panel, k…, lane]`."""
+    def panel_term(self, vector: Expr, height: int) -> Body:
+        """The term with the packed operand, `w[panel, k…, lane]`, and the hint for what comes AHEAD terms later.
+
+        A tile of few rows has no time to wait for hints: its loads are the next level's bandwidth as they are.
+        """
         assert self.pack is not None
         per_panel = PANEL // self.m.lanes
         panel = floordiv(vector, const(per_panel))
         lane = add(mul(mod(vector, const(per_panel)), const(self.m.lanes)), Index("l"))
-        at = (panel, *(Index(k) for k, _ in self.pack.sums), lane)
-        packed = Load(self.pack.packed, at, "float32")
-        return self.c.term.replace(value=Scalar("mul", (self.c.broadcast, packed), "float32"))
+        at = tuple(Index(k) for k, _ in self.pack.sums)
+        packed = Load(self.pack.packed, (panel, *at, lane), "float32")
+        term = self.c.term.replace(value=Scalar("mul", (self.c.broadcast, packed), "float32"))
+        if height < 4:
+            return (term,)
+        return (Prefetch(self.pack.packed, (panel, *at[:-1], add(at[-1], const(AHEAD)), lane)), term)
 
     def sum(self, term: Body, height: int) -> Body:
         """The loops of the sum: short sums added up, several side by side for a single row, unrolled by 4."""
