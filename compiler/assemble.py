@@ -50,7 +50,9 @@ class Assembly:
 
     def _place(self, n: Node, role: str, where: Location, order: tuple[int, ...] | None = None) -> None:
         self.locations[n] = where
-        self.places[n] = Place(f"{LETTERS[role]}{len(self.places)}", role, order or tuple(range(len(n.shape))))
+        self.places[n] = Place(
+            f"{LETTERS[role]}{len(self.places)}", role, order or tuple(range(len(n.shape)))
+        )
 
     def unit(self) -> Unit:
         kernels: dict[str, Kernel] = {}
@@ -112,17 +114,5 @@ def label(g: Group) -> str:
 
 def renamed(kernel: Kernel, names: dict[str, str]) -> Kernel:
     """The kernel with its buffers called otherwise."""
-
-    def load(e: loops.Expr) -> loops.Expr:
-        return e.replace(buffer=names.get(e.buffer, e.buffer)) if isinstance(e, loops.Load) else e
-
-    def place(s: loops.Stmt) -> loops.Stmt:
-        match s:
-            case loops.Store() | loops.Accumulate():
-                return s.replace(buffer=names.get(s.buffer, s.buffer))
-            case loops.For() | loops.If() | loops.Alloc():
-                return s.replace(body=tuple(map(place, s.body)))
-        return s
-
-    body: Any = tuple(place(s) for s in loops.map_body(kernel.body, load))
+    body = loops.map_access(kernel.body, lambda b, index: (names.get(b, b), index))
     return kernel.replace(buffers=tuple(b.replace(name=names[b.name]) for b in kernel.buffers), body=body)

@@ -410,6 +410,8 @@ def map_access(body: Body, f: Callable[[str, tuple[Expr, ...]], Access]) -> Body
                 return Store(*f(b, index), value)
             case Accumulate(b, index, op, value):
                 return Accumulate(*f(b, index), op, value)
+            case Prefetch(b, index):
+                return Prefetch(*f(b, index))
             case For() | If() | Alloc() | Let():
                 return s.replace(body=tuple(map(store, s.body)))
         return s

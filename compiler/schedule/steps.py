@@ -25,7 +25,7 @@ from ..loops import (
     const,
     depends_on,
     floordiv,
-    map_body,
+    map_access,
     mod,
     mul,
     statements,
@@ -78,22 +78,7 @@ def _jam(var: str, extent: int, s: Stmt) -> Stmt:
 
 def widen(body: Body, buffer: str, index: Expr) -> Body:
     """Every access to register `buffer` gets `index` in front."""
-
-    def load(e: Expr) -> Expr:
-        return e.replace(index=(index, *e.index)) if isinstance(e, Load) and e.buffer == buffer else e
-
-    return tuple(_widen_place(s, buffer, index) for s in map_body(body, load))
-
-
-def _widen_place(s: Stmt, buffer: str, index: Expr) -> Stmt:
-    match s:
-        case Store(b, at) if b == buffer:
-            return s.replace(index=(index, *at))
-        case Accumulate(b, at) if b == buffer:
-            return s.replace(index=(index, *at))
-        case For() | If() | Alloc():
-            return s.replace(body=tuple(_widen_place(x, buffer, index) for x in s.body))
-    return s
+    return map_access(body, lambda b, at: (b, (index, *at) if b == buffer else at))
 
 
 def unroll(loop: For, factor: int, tag: str) -> Body:
@@ -120,15 +105,8 @@ def fresh_sum(loop: For, name: str) -> Body:
     target = next(s for s in statements((loop,)) if isinstance(s, Accumulate))
     dtype = target.value.dtype
 
-    def redirect(s: Stmt) -> Stmt:
-        match s:
-            case Accumulate(b, (), op, value) if b == target.buffer:
-                return Accumulate(name, (), op, value)
-            case For() | If() | Alloc():
-                return s.replace(body=tuple(map(redirect, s.body)))
-        return s
-
-    inner = (Store(name, (), Const(0.0, dtype)), redirect(loop))
+    moved = map_access((loop,), lambda b, at: (name if b == target.buffer else b, at))
+    inner = (Store(name, (), Const(0.0, dtype)), *moved)
     add_up = Accumulate(target.buffer, (), "add", Load(name, (), dtype))
     return (Alloc(name, (), dtype, "register", (*inner, add_up)),)
 

@@ -13,6 +13,7 @@ from itertools import pairwise
 from .. import loops
 from ..affine import stride
 from ..loops import (
+    Access,
     Accumulate,
     Alloc,
     Body,
@@ -32,6 +33,7 @@ from ..loops import (
     const,
     floordiv,
     less,
+    map_access,
     minimum,
     mod,
     mul,
@@ -262,7 +264,7 @@ def _merge(kernel: Kernel, outer: For, inner: For) -> Kernel | None:
     return kernel.replace(buffers=buffers, body=fused)
 
 
-def _places(body: Body) -> list[tuple[str, tuple[Expr, ...]]]:
+def _places(body: Body) -> list[Access]:
     """Every (buffer, index) that is read or written."""
     out = [(e.buffer, e.index) for e in loops.expressions(body) if isinstance(e, Load)]
     for s in statements(body):
@@ -283,37 +285,15 @@ def _pair(index: tuple[Expr, ...], shape: tuple[Expr, ...], outer: For, inner: F
 
 def _used_elsewhere(body: Body, outer: str, inner: str) -> bool:
     """Are the variables used other than as whole indices (in a comparison, a value, another index)?"""
-
-    def blank(e: Expr) -> Expr:
-        return e.replace(index=()) if isinstance(e, Load) else e
-
-    stripped = tuple(_blank_store(s) for s in loops.map_body(body, blank))
+    stripped = map_access(body, lambda b, index: (b, ()))
     return any(isinstance(e, Index) and e.var in (outer, inner) for e in loops.expressions(stripped))
 
 
-def _blank_store(s: Stmt) -> Stmt:
-    match s:
-        case Store() | Accumulate():
-            return s.replace(index=())
-        case For() | If() | Alloc():
-            return s.replace(body=tuple(map(_blank_store, s.body)))
-    return s
-
-
 def _rewrite(body: Body, axes: Mapping[str, int], inner: str) -> Body:
-    def cut(buffer: str, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Every access with the loop `inner` in place of the two axes that were merged, where a buffer has them."""
+
+    def merged(buffer: str, index: tuple[Expr, ...]) -> Access:
         k = axes.get(buffer, -1)
-        return (*index[:k], Index(inner), *index[k + 2 :]) if k >= 0 else index
+        return buffer, (*index[:k], Index(inner), *index[k + 2 :]) if k >= 0 else index
 
-    def load(e: Expr) -> Expr:
-        return e.replace(index=cut(e.buffer, e.index)) if isinstance(e, Load) else e
-
-    def place(s: Stmt) -> Stmt:
-        match s:
-            case Store(b, index) | Accumulate(b, index):
-                return s.replace(index=cut(b, index))
-            case For() | If() | Alloc():
-                return s.replace(body=tuple(map(place, s.body)))
-        return s
-
-    return tuple(place(s) for s in loops.map_body(body, load))
+    return map_access(body, merged)
