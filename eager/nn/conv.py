@@ -6,20 +6,13 @@ import math
 from typing import Any
 
 from .. import functional as F
+from ..functional.pairs import two
 from ..tensor import Tensor
 from . import init
 from .module import Module
 from .parameter import Parameter
 
 Size2 = int | tuple[int, int]
-
-
-def pair(value: Size2) -> tuple[int, int]:
-    """(height, width) of an int, which counts for both, or of a pair."""
-    if isinstance(value, int):
-        return value, value
-    height, width = value
-    return height, width
 
 
 class Conv2d(Module):
@@ -47,8 +40,8 @@ class Conv2d(Module):
         check(in_channels, out_channels, groups, padding, stride, padding_mode)
         super().__init__()
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size, self.stride, self.dilation = pair(kernel_size), pair(stride), pair(dilation)
-        self.padding = padding if isinstance(padding, str) else pair(padding)
+        self.kernel_size, self.stride, self.dilation = two(kernel_size), two(stride), two(dilation)
+        self.padding = padding if isinstance(padding, str) else two(padding)
         self.padding_mode = padding_mode
         shape = (out_channels, in_channels // groups, *self.kernel_size)
         self.weight = Parameter(F.empty(shape, device=device, dtype=dtype))
@@ -89,7 +82,7 @@ def check(
         raise ValueError("out_channels must be divisible by groups")
     if isinstance(padding, str) and padding not in ("same", "valid"):
         raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'valid', 'same'}}")
-    if padding == "same" and pair(stride) != (1, 1):
+    if padding == "same" and two(stride) != (1, 1):
         raise ValueError("padding='same' is not supported for strided convolutions")
     if padding_mode != "zeros":
         raise ValueError(
