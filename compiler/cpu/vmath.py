@@ -35,7 +35,7 @@ class Format(NamedTuple):
     erf: Sequence[float]
     log_erfc: Sequence[float]
     erf_split: float  # where erf goes from the first form to the second
-    erf_one: float  # beyond, erf rounds to 1
+    erf_one: float  # from here on, erf rounds to 1
     erf_center: float  # what log_erfc's variable counts from
 
 
@@ -51,7 +51,7 @@ F64 = Format(
     ln2=(0.6931471805598903, 5.497923018708371e-14),
     log_range=(-746.0, 710.0), normal_range=(-708.39, 709.4),
     exp=fits.EXP_F64, expm1=fits.EXPM1_F64, erf=fits.ERF_F64, log_erfc=fits.LOG_ERFC_F64,
-    erf_split=1.0, erf_one=5.92, erf_center=1.875,
+    erf_split=1.0, erf_one=5.925, erf_center=1.875,
 )  # fmt: skip
 FORMATS = {"float32": F32, "float64": F64}
 
