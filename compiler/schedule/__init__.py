@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..loops import Kernel
+from ..loops import Kernel, const
 from .contract import Pack, match, schedule_contraction
 from .machine import MACHINES, PANEL, Machine
+from .steps import unwrap
 from .stream import schedule_stream
 
 __all__ = ["MACHINES", "PANEL", "Machine", "Pack", "schedule_all", "schedule_cpu"]
@@ -18,6 +19,11 @@ __all__ = ["MACHINES", "PANEL", "Machine", "Pack", "schedule_all", "schedule_cpu
 
 def schedule_cpu(kernel: Kernel, machine: Machine) -> tuple[Kernel, tuple[Pack, ...]]:
     """The CPU schedule of a canonical kernel, and the weights it wants packed at build time."""
+    nest, _ = unwrap(kernel.body)
+    if any(
+        loop.extent == const(0) for loop in nest
+    ):  # an output without elements: tiles of it have no height
+        return kernel.replace(body=()), ()
     contraction = match(kernel)
     if contraction is not None:
         return schedule_contraction(kernel, contraction, machine)
