@@ -248,10 +248,26 @@ class Function:
         elif value.lanes == 1:
             self.when(mask, lambda: self.store(value, pointer, align))
         else:
+            if value.dtype not in FLOATS and item_size(value.dtype) < 8 and "+avx512f" in self.attributes:
+                mask = self.hidden(mask)
             callee = f"@llvm.masked.store.{mangled(MEMORY[value.dtype], value.lanes)}.p0"
             type_ = vector(MEMORY[value.dtype], value.lanes)
             self.declare(f"declare void {callee}({type_}, ptr, {mask.type})")
             self.emit(f"call void {callee}({stored}, ptr align {at} {pointer}, {mask.typed})")
+
+    def hidden(self, mask: Value) -> Value:
+        """The same mask, of which LLVM knows nothing.
+
+        LLVM 22 narrows an integer and stores it under a mask in one AVX-512 instruction. Where it knows the mask to
+        have a single lane it makes a plain store of that, of the wide integer: up to 7 bytes past the element.
+        """
+        bits = f"i{mask.lanes}"
+        number = self.assign(f"bitcast {mask.typed} to {bits}")
+        wide = number if mask.lanes >= 32 else self.assign(f"zext {bits} {number} to i32")
+        word = f"i{max(mask.lanes, 32)}"
+        wide = self.assign(f'call {word} asm "", "=r,0"({word} {wide})')
+        number = wide if mask.lanes >= 32 else self.assign(f"trunc {word} {wide} to {bits}")
+        return mask._replace(name=self.assign(f"bitcast {bits} {number} to {mask.type}"))
 
     def gather(self, pointer: str, offsets: Value, dtype: str, mask: Value | None = None) -> Value:
         """Elements of the dtype at int64 `offsets` from `pointer`; lanes that the mask excludes read as 0."""
