@@ -12,13 +12,13 @@ from . import loops
 from .layout import storage_orders
 from .library import Spec
 from .loops import Kernel
-from .lower import Place, lower_group
-from .memory import live_values, plan
+from .lower import STATUS, Place, lower_group
+from .memory import ALIGNMENT, live_values, plan
 from .passes.fuse import Fusion, Group, fuse
 from .unit import Location, Step, Unit
 
 #: What buffers are called, by role: x0, w1, y2. Loops are i0, i1, … and k0, k1, …; registers acc0, v0, ….
-LETTERS = {"in": "x", "out": "y", "temp": "t", "weight": "w"}
+LETTERS = {"in": "x", "out": "y", "temp": "t", "weight": "w", "status": "s"}
 
 
 class Assembly:
@@ -70,9 +70,13 @@ class Assembly:
             steps.append(Step(name, where))
         inputs, outputs = self._specs()
         ranges = merge_ranges(s for n in self.graph.inputs for s in n.shape)
+        reports = any(b.role == "status" for k in kernels.values() for b in k.buffers)
+        workspace = (self.plan.total, self.plan.text)
+        if reports:
+            workspace = (loops.add(self.plan.total, loops.const(ALIGNMENT)), f"{self.plan.text}+{ALIGNMENT}")
         return Unit(
             self.graph.name, inputs, outputs, tuple(sorted(ranges)), tuple(steps), kernels, lines,
-            self.plan.total, self.plan.text, tuple(self.constants), self.graph.state,
+            *workspace, tuple(self.constants), self.graph.state, self.plan.total if reports else None,
         )  # fmt: skip
 
     def _kernel(self, g: Group) -> tuple[Kernel, dict[str, Location]]:
@@ -81,8 +85,9 @@ class Assembly:
         kernel = lower_group(g, places, "kernel")
         names = {b.name: f"{LETTERS[b.role]}{k}" for k, b in enumerate(kernel.buffers)}
         origin = {place.name: n for n, place in places.items()}
-        where = {names[b.name]: self.locations[self.fusion.stored(origin[b.name])] for b in kernel.buffers}
-        return renamed(kernel, names), where
+        status = {STATUS: Location("temp", self.plan.total)}
+        found = status | {name: self.locations[self.fusion.stored(n)] for name, n in origin.items()}
+        return renamed(kernel, names), {names[b.name]: found[b.name] for b in kernel.buffers}
 
     def _seen(self, n: Node) -> Place:
         """The place of a value; an alias is the stored value's memory under its own shape."""

@@ -43,10 +43,12 @@ class Cost(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """`cost` of one element; for each operand its reads, each with the sizes of the reductions around it."""
+    """`cost` of one element; for each operand its reads, each with the sizes of the reductions around it; and whether
+    it reports indices that are out of range."""
 
     cost: Cost
     reads: tuple[tuple[Sizes, ...], ...]
+    reports: bool = False
 
 
 class _Counted(NamedTuple):
@@ -64,6 +66,7 @@ class _Counter:
     arithmetic: int = 0
     functions: int = 0
     reduces: bool = False
+    reports: bool = False
 
     def __getattr__(self, name: str) -> Callable[..., _Counted]:
         if name not in SCALARS:
@@ -92,6 +95,10 @@ class _Counter:
     def cast(self, x: _Counted, dtype: str) -> _Counted:
         self.arithmetic += not x.address and x.dtype != dtype
         return _Counted(dtype, x.address)
+
+    def place(self, k: _Counted, n: int) -> _Counted:
+        self.reports = True
+        return _Counted("int64", k.address)
 
     def reduce(self, op: str, sizes: Sequence[int], body: Callable[..., _Counted]) -> _Counted:
         outside, self.around, self.reduces = self.around, (*self.around, *sizes), True
@@ -123,7 +130,9 @@ def profile(node: Node) -> Profile | None:
     readers = [_Reader(s, i) for i in node.inputs]
     index = tuple(_Counted("int64", True) for _ in node.shape)
     node.op.element(s, index, *readers, **node.attrs)
-    return Profile(Cost(s.arithmetic, s.functions, s.reduces), tuple(tuple(r.reads) for r in readers))
+    return Profile(
+        Cost(s.arithmetic, s.functions, s.reduces), tuple(tuple(r.reads) for r in readers), s.reports
+    )
 
 
 def reads_once(node: Node, operand: int, reads: tuple[Sizes, ...]) -> bool:

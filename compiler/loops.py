@@ -8,7 +8,7 @@
            | Prefetch(buffer, index*) | Sync
     kind   = serial | parallel | vector | unroll | grid | block
     scope  = global | shared | register
-    role   = in | out | temp | weight
+    role   = in | out | temp | weight | status
 
 Meaning, which `interpret.py` spells out slowly and every emitter must agree with:
 

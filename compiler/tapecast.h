@@ -60,7 +60,8 @@ enum {
   TAPECAST_SHAPE = -7,     /* an axis has a length that does not fit the signature or the other tensors */
   TAPECAST_STRIDES = -8,   /* a tensor is not row-major without gaps */
   TAPECAST_ALIGNMENT = -9, /* data is not aligned to its element type, or a workspace not to 64 bytes */
-  TAPECAST_WORKSPACE = -10 /* no workspace, and the model needs one for these sizes */
+  TAPECAST_WORKSPACE = -10, /* no workspace, and the model needs one for these sizes */
+  TAPECAST_INDEX = -11      /* an index among the data is out of range; the outputs are not to be used */
 };
 
 /* The problem of a return code: one of the constants, or a positive position of a size. */
@@ -84,6 +85,7 @@ static inline const char *tapecast_message(int32_t code) {
     case TAPECAST_STRIDES: return "a tensor is not row-major without gaps: make a contiguous copy of it";
     case TAPECAST_ALIGNMENT: return "data is not aligned: align tensors to their element type, workspaces to 64 bytes";
     case TAPECAST_WORKSPACE: return "there is no workspace: give as many bytes as the model's workspace function says";
+    case TAPECAST_INDEX: return "an index in the data is out of range: check ids and positions before the call";
     default: return "the code is unknown: the model is newer than this header";
   }
 }

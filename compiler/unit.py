@@ -36,6 +36,7 @@ class Unit:
     """One entry point: canonical kernels by name, the steps that call them, the workspace they need.
 
     `lines` are the user's source lines of each kernel. `workspace` is in bytes, `workspace_text` the same as text.
+    `status` is the place in it of an int32 that kernels set where an index from data is out of range.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Unit:
     workspace_text: str
     constants: tuple[Any, ...] = ()
     state: tuple[tuple[int, int], ...] = ()
+    status: Expr | None = None
 
     def calls_text(self) -> str:
         """The kernel calls in order, each with the memory behind its buffers, and the workspace they share."""

@@ -21,6 +21,9 @@ from .library import function, grow_pool
 from .state import Memory
 from .threads import checked_threads
 
+BAD_INDEX = -11
+"""What the native function returns where an index among the data, a token id say, is out of range."""
+
 ALIGNMENT = 64
 """Of the workspace, in bytes: what the ABI promises to the kernels."""
 
@@ -165,6 +168,10 @@ class Entrypoint:
         if 0 < code <= len(self.entry.sizes):
             return ValueError(
                 f"{name}: the size {self.entry.sizes[code - 1]} is outside the range it was compiled for"
+            )
+        if code == BAD_INDEX:
+            return IndexError(
+                f"{name}: an index in the inputs is out of range: check ids and positions before the call"
             )
         if code == -1:
             return RuntimeError(f"{name}: the CPU level in use was lost; load the model again")

@@ -62,6 +62,14 @@ class NumpyScalars:
         assert condition.dtype == "bool" and x.dtype == y.dtype, (condition.dtype, x.dtype, y.dtype)
         return Lazy(lambda: forced(x if value(condition) else y), x.dtype)
 
+    def place(self, k: Any, n: int) -> Lazy:
+        def checked() -> Value:
+            if not 0 <= value(k) < n:
+                raise OutOfBounds(f"{value(k)} is no index into {n} elements")
+            return forced(k)
+
+        return Lazy(checked, "int64")
+
     def reduce(self, op: str, sizes: Any, body: Any) -> Value:
         """At once, as the loops do: a term must guard its own reads."""
         total, dtype = None, None

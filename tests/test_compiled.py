@@ -111,3 +111,38 @@ def compare(what: str, got: np.ndarray, want: np.ndarray) -> None:
     np.testing.assert_allclose(
         got.astype(np.float64), wide, rtol=16 * eps, atol=16 * eps * scale, err_msg=what
     )
+
+
+def run_index(name: str, index: int, **attrs: Any) -> int:
+    """The return code of `op(x, [0, index])` for a table of 4 rows."""
+    x = np.arange(8, dtype=np.float32).reshape(4, 2)
+    places = np.array([[0, 1], [1, index]]) if name == "gather" else np.array([0, index])
+    sample = Sample((x, places), attrs)
+    graph = graph_of(name, sample)
+    library = compile_graphs({"forward": graph}, Options(target="native"))
+    image = link(
+        library.objects, soname="model", blobs={"model_weights": library.weights}, allowed=build.LIBC
+    )
+    out = np.zeros(tuple(map(int, graph.outputs[0].shape)), np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        (path / "model.so").write_bytes(image.data)
+        calls = [("forward", [x, places], [out], [])] * 2
+        job = {"runs": [(int(library.levels[-1][-1]), 2)], "calls": calls, "workspace": 1 << 12}
+        (path / "job").write_bytes(pickle.dumps(job))
+        subprocess.run([sys.executable, "-c", RUNNER, str(path / "model.so"), str(path / "job")], check=True)
+        (first, _), (second, _) = pickle.loads((path / "job").read_bytes())
+    assert first == second
+    return first
+
+
+@pytest.mark.parametrize(
+    ("name", "attrs"), [("embedding", {}), ("gather", {"dim": 0}), ("index", {"dim": 0})]
+)
+def test_an_index_out_of_range_fails_the_call_and_reads_nothing_outside(
+    name: str, attrs: dict[str, int]
+) -> None:
+    assert run_index(name, 3, **attrs) == 0
+    for bad in (4, 10**12, -(10**12)):
+        assert run_index(name, bad, **attrs) == -11
+    assert run_index(name, -1, **attrs) == (0 if name == "index" else -11)

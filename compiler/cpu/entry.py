@@ -16,13 +16,16 @@ from .emit import Emitter, Variant
 from .indexing import size_name
 from .pool import pool_text
 
+#: What a call returns when an index from data was out of range: TAPECAST_INDEX of tapecast.h.
+BAD_INDEX = -11
+
 Dims = Mapping[str, tuple[int, int | None]]
 
 
 def entry_function(
     library: str, unit: Unit, kernels: Mapping[str, Kernel], variant: Variant, dims: Dims
 ) -> Function:
-    """`i32 <library>_<entry><suffix>(args)`: 0, or the position of a size that is out of its range."""
+    """`i32 <library>_<entry><suffix>(args)`: 0, the position of a size that is out of its range, or BAD_INDEX."""
     f = Function(
         f"{library}_{unit.name}{variant.suffix}", [("args", "ptr")], result="i32", linkage="hidden",
         attributes=variant.level.attributes,
@@ -30,11 +33,17 @@ def entry_function(
     words = _Words(f, unit)
     _check_sizes(f, unit, dims)
     emitter = Emitter(f, Kernel("", (), (*unit.sizes, "threads"), ()), variant)
+    status = None if unit.status is None else words.pointer(library, Location("temp", unit.status), emitter)
+    if status is not None:
+        f.store(literal(0, "int32"), status.name)
     for step in unit.steps:
         kernel = kernels[step.kernel]
         pointers = [words.pointer(library, step.where[b.name], emitter) for b in kernel.buffers]
         sizes = [Value(f"%{size_name(n)}", "int64") for n in kernel.sizes]
         f.call(step.kernel + variant.suffix, "void", *pointers, *sizes)
+    if status is not None:
+        bad = Value(f.assign(f"icmp ne i32 {f.load(status.name, 'int32').name}, 0"), "bool")
+        f.when(bad, lambda: f.ret(literal(BAD_INDEX, "int32")))
     f.ret(literal(0, "int32"))
     return f
 

@@ -9,5 +9,6 @@ written against, `group.py` the walk from root to buffers.
 """
 
 from .group import Place, lower_group
+from .scalars import STATUS
 
-__all__ = ["Place", "lower_group"]
+__all__ = ["STATUS", "Place", "lower_group"]

@@ -10,7 +10,7 @@ from ...tracer.graph import Node
 from ..loops import Buffer, Const, Expr, For, Index, Kernel, Load, Store
 from ..passes.fuse import Group
 from ..sizes import size_expr, size_names
-from .scalars import LoopScalars, nest_allocs
+from .scalars import STATUS, LoopScalars, nest_allocs
 
 
 class Place(NamedTuple):
@@ -54,6 +54,8 @@ class _Lowering:
         for axis in reversed(place.order):
             body = (For(f"i{axis}", size_expr(self.root.shape[axis]), "serial", body),)
         self.buffer(self.root, place)
+        if self.s.reports:
+            self.used[STATUS] = Buffer(STATUS, (Const(1),), "int32", "status")
         buffers = tuple(self.used.values())
         return Kernel(name, buffers, size_names(buffers, body), body)
 

@@ -14,8 +14,11 @@ from ...eager.ops.scalars import IDENTITY, SCALARS, result_dtype
 from ...eager.ops.types import DTYPES, is_floating
 from ...tracer.dims import Dim
 from .. import loops
-from ..loops import Accumulate, Alloc, Body, Cast, Const, Expr, For, Index, Load, Select, Stmt, Store
+from ..loops import Accumulate, Alloc, Body, Cast, Const, Expr, For, If, Index, Load, Select, Stmt, Store
 from ..sizes import size_expr
+
+#: The buffer of one int32 that a kernel sets to 1 when an index from data is out of range.
+STATUS = "status"
 
 
 class LoopScalars:
@@ -25,6 +28,7 @@ class LoopScalars:
         self.blocks: list[list[Stmt]] = [[]]
         self.bound: list[dict[Any, Expr]] = [{}]
         self.registers: set[str] = set()
+        self.reports = False
         self._counts: dict[str, int] = {}
 
     # ---- expressions ----
@@ -102,6 +106,15 @@ class LoopScalars:
         self.registers.add(name)
         self.blocks[-1].append(Alloc(name, (), dtype, "register", ()))
         return name
+
+    def place(self, k: Expr, n: int) -> Expr:
+        """`k` where it is an index into n elements; elsewhere 0, and the kernel's status is set."""
+        k = self.bind(k)
+        good = self.logical_and(self.ge(k, Const(0)), self.lt(k, self.index(n)))
+        failed = Store(STATUS, (Const(0),), Const(1, "int32"))
+        self.blocks[-1].append(If(self.logical_not(good), (failed,)))
+        self.reports = True
+        return self.select(good, k, Const(0))
 
     def reduce(self, op: str, sizes: Sequence[int | Expr], body: Callable[..., Expr]) -> Expr:
         """Emit an accumulator and the loops that fill it; the result is the accumulator's value."""

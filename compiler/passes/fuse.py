@@ -31,7 +31,8 @@ from .drop_dead import drop_dead
 #      or in several groups) and takes more than REPEATED operations;
 #   6. it holds a reduction or contraction and is not read at the root's own index, or the group has one;
 #   7. its expression, written out as a tree, has more than TREE operations;
-#   8. a reshape that splits or merges axes reads it: dividing every index costs more than the buffer.
+#   8. it reports indices out of range: folded into an op that guards its reads it would report those never read;
+#   9. a reshape that splits or merges axes reads it: dividing every index costs more than the buffer.
 REDUCED = 2
 REPEATED = 1
 TREE = 512
@@ -173,7 +174,8 @@ def spend(facts: Facts, n: Node) -> None:
 
 
 def wants_buffer(facts: Facts, n: Node) -> bool:
-    return facts.profiles[n] is None or facts.trees[n] > TREE
+    known = facts.profiles[n]
+    return known is None or known.reports or facts.trees[n] > TREE
 
 
 def operand_buffers(facts: Facts, n: Node, use: Use) -> set[Node]:

@@ -64,7 +64,10 @@ def _broadcast_read(s: Any, index: Any, at: tuple[Any, ...]) -> Any:
 def _index_element(s: Any, index: tuple[Any, ...], x: Any, *indices: Any, dim: int) -> Any:
     width = max(i.ndim for i in indices)
     at = index[dim : dim + width]
-    picked = (_wrap(s, _broadcast_read(s, i, at), x.shape[dim + k]) for k, i in enumerate(indices))
+    picked = []
+    for k, i in enumerate(indices):
+        size = x.shape[dim + k]
+        picked.append(s.place(_wrap(s, _broadcast_read(s, i, at), size), size))
     return x(*index[:dim], *picked, *index[dim + width :])
 
 
@@ -183,7 +186,9 @@ define(
         ),
         None,
     ),
-    element=lambda s, index, weight, k: weight(s.cast(k(*index[:-1]), "int64"), index[-1]),
+    element=lambda s, index, weight, k: weight(
+        s.place(s.cast(k(*index[:-1]), "int64"), weight.shape[0]), index[-1]
+    ),
     kind="index",
     arity=(2, 2),
 )
@@ -235,7 +240,9 @@ define(
         lambda F, g, out, x, index, *, dim: F.scatter_add(g.new_zeros(x.shape), dim, index, g),
         None,
     ),
-    element=lambda s, at, x, index, *, dim: x(*at[:dim], s.cast(index(*at), "int64"), *at[dim + 1 :]),
+    element=lambda s, at, x, index, *, dim: x(
+        *at[:dim], s.place(s.cast(index(*at), "int64"), x.shape[dim]), *at[dim + 1 :]
+    ),
     kind="index",
     arity=(2, 2),
 )

@@ -19,6 +19,8 @@ Not functions of scalars but part of `s` in an `element` rule:
 * `s.const(value, dtype)`: a literal; `s.index(n)`: an int64 literal or a (symbolic) size, for index arithmetic;
 * `s.reduce(op, sizes, body)`: op is add mul maximum minimum logical_or logical_and; `body(*k)` gives one term. The
   result is a scalar; a reduction over no elements gives the op's identity.
+* `s.place(k, n)`: a number from data as an index into n elements. Eager raises for one out of range; compiled code
+  makes the call fail with a code of its own and reads element 0 meanwhile. Not under a `select`: it reads k at once.
 Index scalars are int64 and take add sub mul floordiv mod, comparisons and select.
 """
 
