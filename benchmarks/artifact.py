@@ -9,8 +9,8 @@ import statistics
 import time
 
 import numpy as np
-from build import FOLDER, digits, inputs
 from harness import machine
+from models import digits, folder, inputs
 
 import tapecast as tc
 
@@ -23,7 +23,7 @@ def main() -> None:
     traced = tc.jit.trace(model, (tc.from_numpy(x),), dynamic={0: {0: tc.Dim("batch", min=1, max=1024)}})
     weights = sum(p.numel() * 4 for p in model.state_dict().values())
     for target in ("native", "portable"):
-        path = FOLDER / f"digits_{target}.so"
+        path = folder() / f"digits_{target}.so"
         seconds = []
         for _ in range(3):
             start = time.perf_counter()

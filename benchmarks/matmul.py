@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from build import Product, compiled, inputs
 from harness import calls, in_turns, machine, micro
+from models import Product, compiled, inputs
 from peak import peak_contender
 
 import tapecast as tc

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from build import compiled, inputs, mlp, onnx_mlp, onnx_session, policy
 from harness import calls, in_turns, machine, micro
+from models import compiled, inputs, mlp, onnx_mlp, onnx_session, policy
 
 import tapecast as tc
 

@@ -221,3 +221,23 @@ def test_reload_keeps_the_real_module():
 def test_the_finder_is_installed_once():
     _aliases.install()
     assert sum(isinstance(finder, _aliases.AliasFinder) for finder in sys.meta_path) == 1
+
+
+def test_the_order_of_imports_does_not_depend_on_other_folders(tmp_path: Path):
+    """`make demo` makes build/; no module becomes first-party because a folder has its name."""
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copytree(
+        ROOT / "benchmarks", tmp_path / "benchmarks", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for module in ["build", *(file.stem for file in (tmp_path / "benchmarks").glob("*.py"))]:
+        (tmp_path / module).mkdir()
+    command = [sys.executable, "-m", "ruff", "check", "--no-cache", "--select", "I", "."]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_benchmarks_leave_no_folder_behind(tmp_path: Path):
+    env = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT / "benchmarks")}
+    assert run_python("import models", **env) == "" and not list(tmp_path.iterdir())
+    code = "import models, os; assert models.folder() == models.folder(); print(os.listdir(os.environ['TMPDIR']))"
+    assert "tapecast-bench-" in run_python(code, **env) and not list(tmp_path.iterdir())

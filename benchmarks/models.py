@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,7 +15,13 @@ import numpy as np
 import tapecast as tc
 from tapecast import nn
 
-FOLDER = Path(tempfile.mkdtemp(prefix="tapecast-bench-"))
+
+@functools.cache
+def folder() -> Path:
+    """Where compiled models go: made by the first call, removed when the process ends."""
+    made = tempfile.mkdtemp(prefix="tapecast-bench-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return Path(made)
 
 
 def mlp() -> nn.Module:
@@ -53,7 +62,7 @@ def compiled(model: nn.Module, example: np.ndarray, name: str, dynamic: bool = T
     """(report, path) of the model compiled for this machine; its first axis is dynamic unless told otherwise."""
     axes = {0: {0: tc.Dim("batch", min=1, max=4096)}} if dynamic else None
     traced = tc.jit.trace(model.eval(), (tc.from_numpy(example),), dynamic=axes)
-    path = FOLDER / f"{name}.so"
+    path = folder() / f"{name}.so"
     return traced.compile(path, **{"target": "native", **options}), path
 
 
