@@ -33,7 +33,7 @@ def show(n: int, path: object, threads: int) -> None:
     model = tc.runtime.load(path, threads=threads)
     out = np.empty((n, n), np.float32)
     chains, operations = peak_contender(threads)
-    times = in_turns({"product": calls(lambda: model(x, out=out)), "peak": chains}, rounds=60, target=0.01)
+    times = in_turns({"product": calls(lambda: model(x, out=out)), "peak": chains}, rounds=250, target=0.005)
     product, peak = times["product"], times["peak"]
     best, median = (2 * n**3 / t / (operations / p) for t, p in zip(product, peak, strict=True))
     rate, limit = 2 * n**3 / product.best / 1e9, operations / peak.best / 1e9

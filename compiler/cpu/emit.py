@@ -185,7 +185,7 @@ class Emitter:
                 self.at.vars[var] = self.at.linear(value)
                 self.body(body)
             case Prefetch(b, index):
-                self.prefetch(self.memory[b], self.place(self.memory[b], index))
+                self.prefetch(self.memory[b], self.place(self.memory[b], index), b in self.written)
             case _:
                 raise TypeError(f"the CPU emitter has no form for {loops.debug(s)}")
 
@@ -269,13 +269,13 @@ class Emitter:
 
     # ---- memory ----
 
-    def prefetch(self, at: Storage, where: Linear) -> None:
-        """Fetch the cache line of an element, each line once in a block."""
+    def prefetch(self, at: Storage, where: Linear, writes: bool) -> None:
+        """Fetch the cache line of an element, to be written or only read, each line once in a block."""
         key = ("line", at.pointer, where.without_lane().terms, where.const * item_size(at.dtype) // 64)
         if self.at.recall(key) is None:
             self.at.known[-1][key] = pointer = self.address(at, where)
             self.f.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-            self.f.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
+            self.f.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {int(writes)}, i32 3, i32 1)")
 
     def place(self, at: Storage, index: tuple[Expr, ...]) -> Linear:
         """The element an index names."""

@@ -253,8 +253,13 @@ class _Tiles:
         return out
 
     def _columns_first(self) -> bool:
-        """A group's panels stay in the second-level cache while rows pass by, unless all panels fit there anyway."""
-        return self._terms() * self.columns * 4 > 512 << 10 or not self.c.outer
+        """A group's panels stay in the second-level cache while rows pass by. Where all panels fit there and there are
+        rows enough to read them often, rows come first: they and the results then pass through the cache once."""
+        panels = self._terms() * self.columns * 4
+        if self.c.outer:
+            return panels > 512 << 10
+        many = isinstance(self.rows, Const) and self.rows.value >= 256
+        return not (many and panels <= 1 << 20)
 
     def _terms(self) -> int:
         n = 1
@@ -316,10 +321,17 @@ class _Tiles:
         summed = self.sum(inner, height)
         if masked and self.pack is None:
             summed = self.inside(column, summed)
-        body: Body = (
-            c.acc.replace(body=(*c.head, *summed, *(self.inside(column, tail) if masked else tail))),
-        )
+        tail = self.inside(column, tail) if masked else tail
+        body: Body = (c.acc.replace(body=(*self.output_ahead(height), *c.head, *summed, *tail)),)
         return substitute(body, c.column.var, column)
+
+    def output_ahead(self, height: int) -> Body:
+        """The hint for where the results go: a large output is in no cache, and the sum is long enough to fetch it."""
+        if height < 4 or self._terms() < SUM_LENGTH:
+            return ()
+        return tuple(Prefetch(s.buffer, s.index) for s in statements(self.c.tail) if isinstance(s, Store))[
+            -1:
+        ]
 
     def inside(self, column: Expr, body: Body) -> Body:
         return (If(less(column, const(self.columns)), body),)
