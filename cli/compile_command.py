@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ..serialized_models.writer import check_destination
 from .console import show
 from .errors import Failure, explained, one_line
 from .options import existing
@@ -29,10 +30,11 @@ def command(
     """Turn a program (model.tape) into one native file, with its C headers beside it."""
     source = existing(program, "a program (model.tape)")
     path = Path(output) if output else source.with_suffix(".so")
-    if not path.absolute().parent.is_dir():
-        raise Failure(f"the folder {path.parent} does not exist: make it first, or choose another with -o")
     with explained():
+        check_destination(path)
         traced = load_program(source)
+    if path.exists() and path.samefile(source):
+        raise Failure(f"{path} is the program itself: choose another file with -o")
     options: dict[str, Any] = {"target": target, "fast_math": fast_math, "verify": not no_verify}
     if name:
         options["name"] = name

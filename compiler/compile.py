@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..serialized_models.container import ELF_MAGIC
+from ..serialized_models.format import ARTIFACT
+from ..serialized_models.writer import check_destination, check_replaceable
 from ..tracer.graph import Graph
 from .artifact import write_artifact
 from .library import KernelInfo
@@ -70,9 +73,11 @@ def compile_artifact(
     `state` gives inputs that the model keeps between calls their first value, an array, by input name.
     The name of exported symbols is the file's unless `name` says otherwise. With `verify` (the default) and a
     `load`er the result is run against the graphs before it appears under its name.
-    Raises ValueError for an unknown option, NotImplementedError for an op without a loop rule, VerificationError.
+    Raises ValueError for an unknown option or a path that the headers need, OSError for a path that cannot be
+    written or is a file of another kind, NotImplementedError for an op without a loop rule, VerificationError.
     """
     path = Path(path)
+    check_output(path)
     options.setdefault("name", symbol_name(path))
     chosen = Options(**options)
     record = Record()
@@ -89,10 +94,21 @@ def compile_artifact(
     return Report(path, library.levels, sizes, record.stages, library.kernels, tuple(record.passes), report)
 
 
+def check_output(path: Path) -> None:
+    """Find out before compiling whether an artifact can take this path. ValueError or OSError if not."""
+    if path.suffix == ".h" or path.stem == "tapecast":
+        raise ValueError(
+            f"{path}: the compiler writes the C headers {path.stem}.h and tapecast.h beside the file, and one of "
+            "them would take its place or the other's; choose another name, such as model.so"
+        )
+    check_destination(path)
+    check_replaceable(path, ELF_MAGIC, ARTIFACT)
+
+
 def symbol_name(path: Path) -> str:
     """A C identifier from a file name: `my-model.v2.so` gives `my_model_v2`."""
     stem = "".join(c if c.isascii() and c.isalnum() else "_" for c in path.stem)
-    return f"m_{stem}" if not stem or stem[0].isdigit() else stem
+    return f"m_{stem}" if not stem or stem[0].isdigit() or stem.startswith("tapecast_") else stem
 
 
 def _bytes(n: int) -> str:

@@ -16,7 +16,7 @@ class Options:
 
     `fast_math`: also rewrites that change rounding. `verify`: run the result against the graph at the smallest,
     a middle and the largest declared sizes before it is written. `name`: the prefix of exported symbols.
-    Raises ValueError for an unknown target or a name that is no C identifier.
+    Raises ValueError for an unknown target, and a name that is no C identifier or tapecast.h's.
     """
 
     target: str = "portable"
@@ -25,10 +25,18 @@ class Options:
     name: str = "model"
 
     def __post_init__(self) -> None:
+        if self.target.startswith("cuda"):
+            raise ValueError(
+                f"target cuda: artifacts for GPUs do not exist yet; use one of {', '.join(TARGETS)}"
+            )
         if self.target not in TARGETS:
             raise ValueError(f"target must be one of {', '.join(TARGETS)}, got {self.target!r}")
         if not (self.name.isidentifier() and self.name.isascii()):
             raise ValueError(f"name becomes the prefix of C symbols: want a C identifier, got {self.name!r}")
+        if f"{self.name}_".startswith("tapecast_"):
+            raise ValueError(
+                f"name {self.name!r}: what begins with tapecast_ belongs to tapecast.h; choose another name"
+            )
 
     @property
     def levels(self) -> tuple[str, ...]:

@@ -128,9 +128,14 @@ def array_of(name: str, key: str, value: dict[str, Any]) -> np.ndarray[Any, Any]
 def replacing(path: Path) -> Iterator[str]:
     """A temporary name beside `path` to write to; what was written takes the place of `path` at the end."""
     path = path.resolve()  # the file that a symbolic link leads to, not the link
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give the path of a file in it")
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
-        temporary.touch(exist_ok=False)
+        try:
+            temporary.touch(exist_ok=False)
+        except OSError as error:
+            raise type(error)(f"{path} cannot be written ({error.strerror}): choose another path") from None
         permissions = (path if path.exists() else temporary).stat().st_mode
         yield str(temporary)
         temporary.chmod(permissions)

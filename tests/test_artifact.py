@@ -3,6 +3,7 @@
 import ctypes
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import zipfile
@@ -18,9 +19,9 @@ from tapecast.compiler import artifact
 from tapecast.compiler.artifact import write_artifact
 from tapecast.compiler.cpu.elf_object import LinkError, read_object
 from tapecast.compiler.library import Spec
-from tapecast.serialized_models.container import digest_of, open_container
+from tapecast.serialized_models.container import ELF_MAGIC, ZIP_MAGIC, digest_of, open_container
 from tapecast.serialized_models.format import ArtifactError
-from tapecast.serialized_models.writer import replacing
+from tapecast.serialized_models.writer import check_replaceable, replacing
 
 
 @pytest.fixture
@@ -131,6 +132,35 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(model: Path, monkey
         write_artifact(model, double_library())
     assert model.read_bytes() == before
     assert sorted(model.parent.iterdir()) == files
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "message"),
+    [
+        (".", IsADirectoryError, "is a folder: give the path of a file in it"),
+        ("no/m.so", FileNotFoundError, "m.so cannot be written: the folder .*no does not exist"),
+        ("pipe", FileExistsError, "pipe is not a regular file and is not replaced"),
+        ("n" * 300, OSError, "n{300} cannot be written .*File name too long"),
+        ("pipe/m.so", NotADirectoryError, r"pipe/m.so cannot be written \(Not a directory\)"),
+    ],
+)
+def test_a_path_that_cannot_be_written_is_named(tmp_path: Path, name: str, kind: type[OSError], message: str):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(kind, match=message), replacing(tmp_path / name):
+        pytest.fail("the block should not run")
+    assert [file.name for file in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_files_of_another_kind_are_not_replaced(model: Path, tmp_path: Path):
+    notes, empty = tmp_path / "notes", tmp_path / "empty"
+    notes.write_text("mine")
+    empty.touch()
+    check_replaceable(model, ELF_MAGIC, "artifact")
+    check_replaceable(empty, ELF_MAGIC, "artifact")
+    check_replaceable(tmp_path / "new", ELF_MAGIC, "artifact")
+    for file, magic in ((notes, ELF_MAGIC), (model, ZIP_MAGIC)):
+        with pytest.raises(FileExistsError, match=r"exists and is no .*, so it is not replaced"):
+            check_replaceable(file, magic, "artifact" if magic == ELF_MAGIC else "program")
 
 
 def test_a_reader_of_the_old_file_keeps_it(tmp_path: Path):

@@ -102,7 +102,7 @@ ERRORS = [
     (["inspect", "missing.so"], "missing.so does not exist"),
     (["inspect", "text.so"], "is not a tapecast artifact"),
     (["compile", "missing.tape"], "missing.tape does not exist: give the path of a program"),
-    (["compile", "double.so", "-o", "no/folder/m.so"], "the folder no/folder does not exist"),
+    (["compile", "double.so", "-o", "no/folder/m.so"], "no/folder does not exist"),
     (["verify", "missing.tape", "double.so"], "missing.tape does not exist"),
     (["bench", ".", "double.so"], ". is a folder"),
     (["launch"], "No such command"),
@@ -174,6 +174,22 @@ def test_state_of_a_program_is_kept_by_the_model(run: Run, programs: Path):
     assert (code, out) == (0, "float32[2]\n[-11. -21.]\n")
 
 
+def test_files_named_like_the_header_get_other_symbols(run: Run, programs: Path):
+    output = programs / "tapecast_net.so"
+    assert run("compile", programs / "net.tape", "-o", output, "--no-verify", "--target=native")[0] == 0
+    assert run("inspect", output)[1].startswith("m_tapecast_net")
+
+
+def test_a_program_is_not_written_over_an_artifact(programs: Path):
+    from tapecast import jit
+
+    traced = jit.load(programs / "net.tape")
+    with pytest.raises(FileExistsError, match=r"net\.so exists and is no tapecast program"):
+        traced.save(programs / "net.so")
+    with pytest.raises(FileExistsError, match=r"net\.tape exists and is no tapecast artifact"):
+        traced.compile(programs / "net.tape")
+
+
 def test_compile_reports_and_names_symbols(run: Run, programs: Path):
     code, out, _ = run(
         "compile", programs / "net.tape", "-o", programs / "other.so", "--target=native", "--name=mine"
@@ -239,6 +255,18 @@ def test_inspect_shows_a_program(run: Run, programs: Path):
     [
         (["compile", "net.tape", "--target", "vax"], "target must be one of portable"),
         (["compile", "net.tape", "--name", "a b"], "want a C identifier"),
+        (["compile", "net.tape", "--target", "cuda"], "artifacts for GPUs do not exist yet"),
+        (["compile", "net.tape", "-o", "net.tape"], "net.tape is the program itself"),
+        (["compile", "net.tape", "-o", "./net.tape"], "net.tape is the program itself"),
+        (
+            ["compile", "net.tape", "-o", "x.npy"],
+            "x.npy exists and is no tapecast artifact, so it is not repl",
+        ),
+        (["compile", "net.tape", "-o", "."], ". is a folder: give the path of a file in it"),
+        (["compile", "net.tape", "-o", "no/m.so"], "no/m.so cannot be written: the folder"),
+        (["compile", "net.tape", "-o", "m.h"], "m.h: the compiler writes the C headers m.h and tapecast.h"),
+        (["compile", "net.tape", "-o", "tapecast.so"], "the C headers tapecast.h and tapecast.h"),
+        (["compile", "net.tape", "--name", "tapecast"], "belongs to tapecast.h; choose another name"),
         (["compile", "net.so"], "is a library and no tapecast program"),
         (["run", "net.tape"], "it is a tapecast program: compile it first"),
         (["bench", "net.tape", "net.so", "--size", "rows=1"], "the model has the sizes batch"),

@@ -201,6 +201,15 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     assert load(path) == [1] and list(tmp_path.iterdir()) == [path]
 
 
+def test_a_path_that_cannot_be_written_is_named(tmp_path: Path):
+    with pytest.raises(IsADirectoryError, match="is a folder: give the path of a file in it"):
+        save([1], tmp_path)
+    with pytest.raises(
+        FileNotFoundError, match=r"no/f cannot be written \(No such file or directory\): choose"
+    ):
+        save([1], tmp_path / "no/f")
+
+
 def test_links_and_permissions_are_kept(tmp_path: Path):
     (tmp_path / "link").symlink_to("real")
     save([1], tmp_path / "link")
