@@ -35,7 +35,7 @@ KEYWORDS = frozenset(
     unsigned void volatile while alignas alignof and asm bool catch class compl concept consteval
     constexpr constinit decltype delete explicit export false friend mutable namespace new noexcept
     not nullptr operator or private protected public requires static_assert template this
-    thread_local throw true try typeid typename using virtual wchar_t xor args sizes workspace
+    thread_local throw true try typeid typename using virtual xor linux unix args sizes workspace
     threads
     """.split()
 )
@@ -112,25 +112,47 @@ def _shown(spec: Spec) -> str:
     return f"{spec.dtype}[{', '.join(map(str, spec.shape))}]"
 
 
-def names_of(entry: Entry) -> tuple[list[str], list[str], list[str]]:
-    """Parameter names for inputs, outputs and sizes: C identifiers, each once, no keywords."""
+def names_of(entry: Entry, prefix: str = "tapecast") -> tuple[list[str], list[str], list[str]]:
+    """Parameter names for inputs, outputs and sizes: C identifiers, each once, no keywords, and nothing that
+    hides what a function uses: types, macros, and functions of tapecast.h or of the model, which begin with
+    `prefix`.
+    """
     taken: set[str] = set(KEYWORDS)
-    sizes = [_fresh(name, taken) for name in entry.sizes]
-    inputs = [_fresh(s.name, taken) for s in entry.inputs]
-    return inputs, [_fresh(s.name, taken) for s in entry.outputs], sizes
+    sizes = [_fresh(name, taken, prefix) for name in entry.sizes]
+    inputs = [_fresh(s.name, taken, prefix) for s in entry.inputs]
+    return inputs, [_fresh(s.name, taken, prefix) for s in entry.outputs], sizes
 
 
-def _fresh(name: str, taken: set[str]) -> str:
+def _fresh(name: str, taken: set[str], prefix: str) -> str:
     plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name) or "x"
     plain = plain if not plain[0].isdigit() else f"x{plain}"
+    if (
+        plain == prefix
+        or plain.startswith(("tapecast_", f"{prefix}_"))
+        or plain.endswith("_t")
+        or plain.isupper()
+        or plain[0] == "_"
+    ):
+        plain = f"p_{plain}"
     while plain in taken:
         plain += "_"
     taken.add(plain)
     return plain
 
 
+def _hides(name: str, prefix: str) -> bool:
+    """Whether a name looks like a type, a macro, one of the language's own, or a function of the headers."""
+    looks_like_macro = len(name) > 1 and name.isupper()
+    return (
+        looks_like_macro
+        or name.endswith("_t")
+        or name == prefix
+        or name.startswith(("_", "tapecast_", f"{prefix}_"))
+    )
+
+
 def _typed_workspace(symbol: str, entry: Entry) -> Iterator[str]:
-    names = names_of(entry)[2]
+    names = names_of(entry, symbol)[2]
     parameters = ", ".join(f"int64_t {n}" for n in names) or "void"
     yield f"/* Bytes of workspace for a call of {symbol}_call. */"
     yield f"static inline int64_t {symbol}_workspace_bytes({parameters}) {{"
@@ -140,7 +162,7 @@ def _typed_workspace(symbol: str, entry: Entry) -> Iterator[str]:
 
 
 def _typed_call(symbol: str, entry: Entry) -> Iterator[str]:
-    inputs, outputs, sizes = names_of(entry)
+    inputs, outputs, sizes = names_of(entry, symbol)
     parameters = [
         *(f"const {c_type(s.dtype)} *{n}" for s, n in zip(entry.inputs, inputs, strict=True)),
         *(f"{c_type(s.dtype)} *{n}" for s, n in zip(entry.outputs, outputs, strict=True)),

@@ -147,6 +147,25 @@ def test_two_models_in_one_program(tmp_path: Path):
     run("cc", "-std=c11", *WARNINGS, tmp_path / "main.c", *libraries, "-o", tmp_path / "main")
 
 
+NAMES = (
+    "int64_t", "uintptr_t", "wchar_t", "NULL", "INT64_MAX", "tapecast_word", "double_forward",
+    "double_forward_workspace", "linux", "_Bool", "__x", "DLTensor", "lengths", "printf", "self",
+)  # fmt: skip
+
+
+@needs_cc
+@pytest.mark.parametrize("name", NAMES)
+def test_names_hide_nothing_that_the_header_uses(tmp_path: Path, name: str):
+    entry = Entry(
+        "forward", (Spec(f"{name}.in", "float32", (name,)),), (Spec(name, "float32", (name,)),), (name,), "0"
+    )
+    library = replace(double_library(), entries=(entry,), dims={name: (1, 9)})
+    (tmp_path / "tapecast.h").write_text(fixed_header())
+    source = c_header(library) + "int main(void) { return 0; }\n"
+    (tmp_path / "main.c").write_text(source)
+    run("cc", "-std=gnu11", *WARNINGS, "-c", tmp_path / "main.c", "-o", tmp_path / "main.o")
+
+
 @needs_cc
 def test_dlpacks_own_header_may_come_first_or_be_installed(tmp_path: Path):
     torch = pytest.importorskip("torch")

@@ -168,3 +168,27 @@ def test_messages():
         parse_dim("h ** 2", RANGES)
     with pytest.raises(ZeroDivisionError):
         _ = BATCH // 0
+
+
+@pytest.mark.parametrize(
+    ("name", "bounds", "kind", "message"),
+    [
+        ("threads", {}, ValueError, "no reserved word, got 'threads'"),
+        ("lambda", {}, ValueError, "no reserved word, got 'lambda'"),
+        ("größe", {}, ValueError, "ASCII letters"),
+        ("b\n", {}, ValueError, "identifier"),
+        (None, {}, TypeError, "named by text, such as Dim\\('batch'\\), got None"),
+        ("b", {"max": 2**70}, ValueError, "max is less than 2\\*\\*62"),
+        ("b", {"min": 2**62, "max": None}, ValueError, "min is less than 2"),
+        ("b", {"min": 1.5}, TypeError, "min is an integer, got 1.5"),
+        ("b", {"max": "9"}, TypeError, "max is an integer or None, got '9'"),
+        ("b", {"min": True}, TypeError, "min is an integer, got True"),
+    ],
+)
+def test_names_and_bounds_are_checked_where_they_are_declared(name, bounds, kind, message):
+    with pytest.raises(kind, match=message):
+        Dim(name, **bounds)
+
+
+def test_bounds_are_plain_integers():
+    assert Dim("b", min=np.int64(2), max=2**62 - 1).ranges == {"b": (2, 2**62 - 1)}

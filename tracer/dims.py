@@ -12,6 +12,7 @@ are equal only if their formulas are.
 from __future__ import annotations
 
 import ast
+import keyword
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,10 +28,12 @@ from . import expr
 from .expr import Expr, Range
 from .source import called_by_user, user_line
 
-#: Words that mean something else in a graph's text.
-RESERVED = frozenset(
-    {"True", "False", "None", "inf", "nan", "max", "min", "complex", "graph", "in", "for", *DTYPES}
-)
+#: Words that mean something else in a graph's text, in a formula (read as Python), or to an entry point.
+RESERVED = frozenset({"inf", "nan", "max", "min", "complex", "graph", "threads", *keyword.kwlist, *DTYPES})
+
+
+#: Bounds fit in 62 bits, so that comparing with them is safe in 64.
+LIMIT = 2**62
 
 
 @dataclass(frozen=True)
@@ -106,18 +109,19 @@ class Dim(int):
 
     An int with a formula: `+ - * // %`, `at_most` and `at_least` give another Dim. The integer value is that
     of the run being recorded; a Dim that was only declared has some value within its range.
-    ValueError for a name that is no identifier or is reserved, and for an empty range.
+    ValueError for a name that is no identifier or is reserved, and for a range that is empty or too wide;
+    TypeError for a name that is no text or a bound that is no integer.
     """
 
     expr: Expr
     ranges: dict[str, Range]
 
     def __new__(cls, name: str, min: int = 1, max: int | None = None) -> Dim:
-        if not re.fullmatch(r"[A-Za-z_]\w*", name) or name in RESERVED:
-            raise ValueError(f"Dim: a size is named by an identifier that is no reserved word, got {name!r}")
-        if min < 0 or (max is not None and max < min):
+        _check_name(name)
+        low, high = _bound("min", min), None if max is None else _bound("max", max)
+        if low < 0 or (high is not None and high < low):
             raise ValueError(f"Dim: {name} needs 0 <= min <= max, got min={min}, max={max}")
-        return _symbolic(expr.dim(name), _placeholder(min, max), {name: (int(min), max)})
+        return _symbolic(expr.dim(name), _placeholder(low, high), {name: (low, high)})
 
     @property
     def name(self) -> str:
@@ -270,6 +274,24 @@ class Dim(int):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _symbolic, (self.expr, value_of(self), self.ranges)
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"Dim: a size is named by text, such as Dim('batch'), got {name!r}")
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name in RESERVED:
+        raise ValueError(
+            f"Dim: a size is named by an identifier of ASCII letters that is no reserved word, got {name!r}"
+        )
+
+
+def _bound(which: str, n: object) -> int:
+    """A bound of a range as a plain int."""
+    if not _is_integer(n) or isinstance(n, (bool, Dim)):
+        raise TypeError(f"Dim: {which} is an integer{' or None' if which == 'max' else ''}, got {n!r}")
+    if abs(operator.index(n)) >= LIMIT:  # type: ignore[arg-type]
+        raise ValueError(f"Dim: {which} is less than 2**62, got {n}; leave max out for no upper bound")
+    return operator.index(n)  # type: ignore[arg-type]
 
 
 def _placeholder(low: int, high: int | None) -> int:
