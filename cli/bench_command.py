@@ -16,7 +16,7 @@ import click
 
 from ..runtime import load
 from ..runtime.checking import counted
-from ..runtime.library import cpu_name
+from ..serialized_models.levels import cpu_name
 from .compile_command import compiled, load_program
 from .console import show, table, time_text
 from .errors import Failure, explained
