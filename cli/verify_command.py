@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,8 +19,12 @@ from .options import existing
 @click.argument("program")
 @click.argument("model")
 def command(program: str, model: str) -> None:
-    """Compare a compiled model with its program at the smallest, a middle and the largest sizes."""
-    from ..compiler.verify import VerificationError, verify
+    """Compare a compiled model with its program.
+
+    Sizes tried: the smallest, a middle one and the largest of every range, but none above 64 unless the range
+    begins there.
+    """
+    from ..compiler.verify import LARGEST, VerificationError, verify
 
     with explained():
         traced = load_program(existing(program, "a program (model.tape)"))
@@ -44,6 +49,18 @@ def command(program: str, model: str) -> None:
     ]
     show(
         table("error against float64, of the largest value", ("entry", "sizes", "compiled>", "eager>"), rows)
+    )
+    if untried := larger_sizes(traced.program.dims, LARGEST):
+        show(f"not tried: {untried}")
+
+
+def larger_sizes(ranges: Mapping[str, tuple[int, int | None]], largest: int) -> str:
+    """The part of each range that lies above the sizes that are tried: `batch above 64`."""
+    tops = {name: max(low, largest) for name, (low, _) in ranges.items()}
+    return ", ".join(
+        f"{name} above {tops[name]}"
+        for name, (_, high) in ranges.items()
+        if high is None or high > tops[name]
     )
 
 

@@ -15,7 +15,8 @@ class Options:
     """`target`: "portable" (every CPU level in one file), "native" (this machine's level), or one level by name.
 
     `fast_math`: also rewrites that change rounding. `verify`: run the result against the graph at the smallest,
-    a middle and the largest declared sizes before it is written. `name`: the prefix of exported symbols.
+    a middle and the largest declared sizes, up to 64 (`verify.LARGEST`), before it is written.
+    `name`: the prefix of exported symbols.
     Raises ValueError for an unknown target, and a name that is no C identifier or tapecast.h's.
     """
 

@@ -1,8 +1,9 @@
 """The proof at the end of a compilation: the finished library against the graph it came from.
 
-Both run on the same random inputs at the smallest, a middle and the largest declared sizes. The reference is the
-graph evaluated in float64; the graph evaluated in its own dtypes shows what error is usual. The compiled result
-may be MARGIN times as far from the reference as that, or a few units in the last place of its largest value.
+Both run on the same random inputs at the smallest, a middle and the largest declared sizes, the latter up to
+LARGEST. The reference is the graph evaluated in float64; the graph evaluated in its own dtypes shows what error is
+usual. The compiled result may be MARGIN times as far from the reference as that, or a few units in the last place of
+its largest value.
 """
 
 from __future__ import annotations

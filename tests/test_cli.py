@@ -14,7 +14,9 @@ from tapecast.cli.console import time_text
 from tapecast.cli.errors import Failure
 from tapecast.cli.main import COMMANDS, group, main
 from tapecast.cli.options import sizes_of
+from tapecast.cli.verify_command import larger_sizes
 from tapecast.compiler.artifact import write_artifact
+from tapecast.compiler.verify import LARGEST
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -204,6 +206,13 @@ def test_verify_agrees(run: Run, programs: Path):
     code, out, _ = run("verify", programs / "net.tape", programs / "net.so")
     assert code == 0
     assert all(part in out for part in ("forward", "count", "batch=64"))
+    assert "not tried" not in out  # the range ends at 64
+
+
+def test_verify_says_which_sizes_it_does_not_try(run: Run):
+    ranges = {"a": (1, 64), "b": (1, 65), "c": (100, 200), "d": (100, 100), "e": (0, None)}
+    assert larger_sizes(ranges, LARGEST) == "b above 64, c above 100, e above 64"
+    assert f"none above {LARGEST}" in " ".join(run("verify", "--help")[1].split())
 
 
 def test_verify_finds_another_model(run: Run, programs: Path, folder: Path):
