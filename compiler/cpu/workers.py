@@ -66,16 +66,21 @@ class _Worker:
 
 
 def objects(modules: Iterable[Source]) -> tuple[bytes, ...]:
-    """The object of each module, in order. Modules are compiled while the iterable still makes the next ones.
+    """The object of each module, in order. Modules are compiled while the iterable still makes the next ones; the last
+    large one, and all small ones, in this process, which would only wait otherwise.
 
     CompileError where LLVM refuses a module, with the lines it is about.
     """
     alone = len(os.sched_getaffinity(0)) < 2 or not sys.executable
+    done: list[bytes | Source | _Worker] = []
     with ExitStack() as stack:
-        done: list[bytes | _Worker] = []
         for m in modules:
             if alone or len(m.text) < SMALL:
                 done.append(object_code(m.text, m.cpu))
-            else:
-                done.append(stack.enter_context(closing(_Worker(m))))
-        return tuple(d if isinstance(d, bytes) else d.result() for d in done)
+                continue
+            for k, earlier in enumerate(done):
+                if isinstance(earlier, Source):
+                    done[k] = stack.enter_context(closing(_Worker(earlier)))
+            done.append(m)
+        mine = [object_code(d.text, d.cpu) if isinstance(d, Source) else d for d in done]
+        return tuple(d if isinstance(d, bytes) else d.result() for d in mine)
