@@ -370,7 +370,7 @@ class Tensor(Methods):
     def __len__(self) -> int:
         if not self.array.shape:
             raise TypeError("len() of a 0-d tensor")
-        return self.array.shape[0]
+        return int(self.array.shape[0])  # len() takes the number from a size that is symbolic: that is noted
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self.array.shape:

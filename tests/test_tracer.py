@@ -75,16 +75,17 @@ def test_shared_parameters_are_one_constant():
     assert [n.name for n in traced.graph.nodes if n.is_const and n.name] == ["a.weight"]
 
 
-GLOBAL = nn.Linear(2, 2)
+GLOBAL = nn.BatchNorm1d(2)
 
 
 def test_modules_that_a_function_names_give_their_names():
     inner = nn.Linear(2, 2).eval()
-    with pytest.raises(TracerError, match="Linear is in train mode"):
+    with pytest.raises(TracerError, match="BatchNorm1d is in train mode"):
         trace(lambda x: GLOBAL(x), (rand(1, 2),))
     GLOBAL.eval()
     traced = trace(lambda x: GLOBAL(inner(x)), (rand(1, 2),))
-    assert {"weight", "bias", "weight.1", "bias.1"} == {n.name for n in traced.graph.nodes if n.is_const}
+    names = {n.name for n in traced.graph.nodes if n.is_const}
+    assert {"weight", "bias", "weight.1", "bias.1", "running_mean"} <= names
 
 
 def test_ops_without_traced_operands_are_recorded_too():
@@ -502,9 +503,31 @@ def test_batch_norm_in_both_modes():
     same(traced.eval()(x), twin.eval()(x))
 
 
+def test_modules_without_modes_may_be_in_train_mode():
+    x, model = rand(5, 4), nn.Sequential(nn.Linear(4, 3), nn.LayerNorm(3), nn.ReLU())
+    assert model.training
+    same(trace(model, (x,))(x), model(x))
+
+
+def test_a_module_that_asks_for_its_mode_is_found():
+    class Asks(nn.Module):
+        def forward(self, x):
+            return next(x * 2 if self.training else x for _ in range(1))
+
+    class Inherits(Asks):
+        pass
+
+    for kind in (Asks, Inherits):
+        with pytest.raises(TracerError, match=f"{kind.__name__} is in train mode"):
+            trace(kind(), (rand(2),))
+        trace(kind().eval(), (rand(2),))
+
+
 def test_modes_are_asked_for():
     model = nn.Sequential(nn.Linear(4, 3), nn.Dropout())
-    with pytest.raises(TracerError, match=r"Sequential is in train mode.*call \.eval\(\) first"):
+    with pytest.raises(
+        TracerError, match=r"Sequential\.1, a Dropout, is in train mode.*call \.eval\(\) first"
+    ):
         trace(model, (rand(5, 4),))
     traced = trace(model.eval(), (rand(5, 4),))
     with pytest.raises(RuntimeError, match="traced in eval mode only"):
@@ -751,3 +774,15 @@ def test_scan():
     same(traced(x)[1]["h"], ys["h"])
     with pytest.raises(TracerError, match="axis 0 has the dynamic size batch"):
         trace(f, (rand(3, 2),), dynamic=BATCH)
+
+
+def test_len_of_a_dynamic_axis_is_a_size_that_became_a_number():
+    for read in (lambda x: x * int(x.shape[0]), lambda x: x * len(x)):
+        with pytest.raises(TracerError, match=r"batch.*int\(\)"):
+            trace(read, (rand(3, 2),), dynamic=BATCH)
+
+
+def test_sizes_that_do_not_broadcast_are_named():
+    dynamic = {"x": {0: Dim("b", max=64)}, "y": {0: Dim("c", max=64)}}
+    with pytest.raises((RuntimeError, TracerError), match=r"tensor a \(b\).*tensor b \(c\)"):
+        trace(lambda x, y: x + y, (rand(3, 2), rand(3, 2)), dynamic=dynamic)

@@ -98,8 +98,8 @@ class Recorder(Builder):
     def __call__(self, op: Op, values: Sequence[Any], attrs: dict[str, Any]) -> Any:
         nodes = tuple(map(self.node_of, values))
         arrays = [v.array if isinstance(v, Traced) else v for v in values]
+        aval = op.infer(*(n.single for n in nodes), **attrs)  # before the run: its errors name sizes
         out = executor.run_eagerly(op, arrays, {key: plain(value) for key, value in attrs.items()})
-        aval = op.infer(*(n.single for n in nodes), **attrs)
         self.check(op, aval, out)
         node = self.note(Node(op, nodes, attrs, aval, line=user_line(), scope=".".join(current_scope.get())))
         if isinstance(aval, Aval):

@@ -119,7 +119,8 @@ def trace(
       other sizes are those of the example. The size that the example has, 0 and 1 included, makes no
       difference.
     * `methods`: name -> example inputs, for several entry points of a module.
-    * `modes`: "eval", "train" or both. A module must be in eval mode unless this says otherwise. The first
+    * `modes`: "eval", "train" or both. A module that works differently in train mode must
+      be in eval mode unless this says otherwise. The first
       mode's entry point has the method's name, the other's has its mode appended: `forward_train`.
     * `check`: compare the graphs with eager runs on other values, at the smallest and at middle sizes.
     * `allow_freeze`: values that Python reads (`.item()`, `bool()`) are frozen, with a warning for each line.
@@ -147,12 +148,28 @@ def _check_mode(owners: Sequence[Any], modes: Sequence[str] | None, state: Seque
     if modes is None and state is None:
         for root in modules_in(owners):
             for name, m in root.named_modules():
-                if m.training:
+                if m.training and reads_mode(type(m)):
+                    where = f"{type(root).__name__}{f'.{name}' if name else ''}"
+                    kind = f", a {type(m).__name__}," if name else ""
                     raise TracerError(
-                        f"{type(root).__name__}{f'.{name}' if name else ''} is in train mode: dropout and "
-                        "batch norm "
-                        'would be recorded as in training; call .eval() first, or pass modes=("train",)'
+                        f"{where}{kind} is in train mode and works differently there, which is what would be "
+                        'recorded: call .eval() first, or pass modes=("train",)'
                     )
+
+
+def reads_mode(kind: type) -> bool:
+    """Whether a module class asks for its mode: some function of it has the attribute `training`."""
+    classes = kind.__mro__[: kind.__mro__.index(Module)]
+    functions = (f for c in classes for f in vars(c).values())
+    return any("training" in names for f in functions for names in _names_in(getattr(f, "__code__", None)))
+
+
+def _names_in(code: Any) -> Iterator[tuple[str, ...]]:
+    """The names and attributes used by a code object, and by the functions inside it."""
+    if code is not None:
+        yield (*code.co_names, *(c for c in code.co_consts if c == "training"))
+        for inner in code.co_consts:
+            yield from _names_in(inner if hasattr(inner, "co_names") else None)
 
 
 def _entries(

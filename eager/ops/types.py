@@ -102,9 +102,9 @@ def broadcast_shapes(op: str, *avals: Aval) -> Shape:
             if out[axis] == 1:
                 out[axis] = size
             elif size != 1 and size != out[axis]:
-                shapes = " and ".join(str(list(map(int, a.shape))) for a in avals)
+                shapes = " and ".join(f"[{', '.join(map(str, a.shape))}]" for a in avals)
                 raise RuntimeError(
-                    f"The size of tensor a ({int(out[axis])}) must match the size of tensor b ({int(size)}) at "
+                    f"The size of tensor a ({out[axis]}) must match the size of tensor b ({size}) at "
                     f"non-singleton dimension {axis}; {op}: shapes {shapes} do not broadcast, make the sizes "
                     "equal or one of them 1"
                 )
