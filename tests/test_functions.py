@@ -324,3 +324,52 @@ def test_function(name: str) -> None:
         found = np.zeros(y.shape) if x.grad is None else x.grad.numpy()
         want = np.zeros(y.shape) if y.grad is None else y.grad.numpy()
         np.testing.assert_allclose(found, want, 1e-6, 1e-9)
+
+
+def whole(*values: int) -> Tensor:
+    return Tensor(np.array(values, np.int64))
+
+
+LOGITS = Tensor(np.zeros((2, 3), np.float32))
+WIDE, NARROW = Tensor(np.ones((1, 2))), Tensor(np.ones((2, 2), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: F.one_hot(whole(5), 3), RuntimeError, "Class values must be smaller than num_classes."),
+        (lambda: F.one_hot(whole(-1), 3), RuntimeError, "Class values must be non-negative."),
+        (
+            lambda: F.one_hot(whole()),
+            RuntimeError,
+            "Can not infer total number of classes from empty tensor.",
+        ),
+        (lambda: whole(1, 2) // whole(1, 0), RuntimeError, "ZeroDivisionError"),
+        (lambda: whole(1, 2) % whole(1, 0), RuntimeError, "ZeroDivisionError"),
+        (lambda: whole(1).floor_divide_(whole(0)), RuntimeError, "ZeroDivisionError"),
+        (lambda: F.div(whole(1), whole(0), rounding_mode="trunc"), RuntimeError, "ZeroDivisionError"),
+        (lambda: F.fmod(whole(1), whole(0)), RuntimeError, "ZeroDivisionError"),
+        (lambda: F.cross_entropy(LOGITS, whole(0, 9)), IndexError, "Target 9 is out of bounds."),
+        (lambda: F.cross_entropy(LOGITS, whole(0, -1)), IndexError, "Target -1 is out of bounds."),
+        (
+            lambda: F.cross_entropy(LOGITS, whole(0, 9), label_smoothing=0.1),
+            IndexError,
+            "Target 9 is out of bounds.",
+        ),
+        (lambda: F.nll_loss(LOGITS, whole(3, 0)), IndexError, "Target 3 is out of bounds."),
+        (
+            lambda: F.linear(WIDE, NARROW),
+            RuntimeError,
+            "mat1 and mat2 must have the same dtype, but got Double and Float",
+        ),
+    ],
+)
+def test_values_that_make_no_sense_are_errors(call, kind, message):
+    with pytest.raises(kind) as error:
+        call()
+    assert str(error.value).startswith(message)
+
+
+def test_targets_that_are_ignored_may_be_anything():
+    assert F.cross_entropy(LOGITS, whole(0, -100)).item() == pytest.approx(np.log(3))
+    assert F.cross_entropy(LOGITS, whole(0, 77), ignore_index=77).item() == pytest.approx(np.log(3))

@@ -31,6 +31,26 @@ def name_of(dtype: np.dtype[Any]) -> str:
     return name
 
 
+def cpp_name(dtype: np.dtype[Any]) -> str:
+    """The name PyTorch's messages use: Long for int64."""
+    names = {
+        "bool": "Bool",
+        "uint8": "Byte",
+        "int8": "Char",
+        "int16": "Short",
+        "int32": "Int",
+        "int64": "Long",
+    }
+    names |= {"float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double"}
+    name = name_of(dtype)
+    return names.get(name, name)
+
+
+def known_now(x: Tensor) -> np.ndarray[Any, Any] | None:
+    """The elements where looking at them is cheap and final: not while recording, and not on a GPU."""
+    return x.array if isinstance(x.array, np.ndarray) else None
+
+
 def number(value: Any) -> Any:
     """A Python number as it is, a numpy scalar as one; None for anything else."""
     if isinstance(value, NUMBER):

@@ -13,7 +13,7 @@ from ..ops.types import size_max, size_min, size_same
 from ..tape import apply, apply_view, labelled
 from ..tensor import Tensor
 from ..writes import write
-from .base import axis, cast_to, constant, number
+from .base import axis, cast_to, constant, known_now, number
 from .pointwise import cast, where
 from .shaping import RESHAPE, SELECT, SLICE, expand, permute, reshape, unsqueeze
 
@@ -435,5 +435,14 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if tensor.array.dtype.kind not in "iu" or tensor.array.dtype.itemsize != 8:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if num_classes == -1:
-        num_classes = int(tensor._read("one_hot() without num_classes").max()) + 1
+        found = tensor._read("one_hot() without num_classes")
+        if not found.size:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        num_classes = int(found.max()) + 1
+    classes = known_now(tensor)
+    if classes is not None and classes.size:
+        if classes.min() < 0:
+            raise RuntimeError("Class values must be non-negative.")
+        if classes.max() >= num_classes:
+            raise RuntimeError("Class values must be smaller than num_classes.")
     return cast(eq(unsqueeze(tensor, -1), arange(num_classes)), "int64")

@@ -13,7 +13,7 @@ from ..tape import apply
 from ..tensor import Tensor
 from ..writes import check_writable, write
 from . import activation, indexing, pointwise, shaping
-from .base import cast_to, constant, number
+from .base import cast_to, constant, cpp_name, number
 from .creation import bernoulli, rand, randn
 from .shaping import expand
 
@@ -45,21 +45,6 @@ def fitting(target: Tensor, value: Tensor) -> Tensor:
             f"{list(map(int, value.array.shape))}"
         )
     return value
-
-
-def cpp_name(dtype: Any) -> str:
-    """The name PyTorch's messages use: Long for int64."""
-    names = {
-        "bool": "Bool",
-        "uint8": "Byte",
-        "int8": "Char",
-        "int16": "Short",
-        "int32": "Int",
-        "int64": "Long",
-    }
-    names |= {"float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double"}
-    name = dtype_of(dtype).name
-    return names.get(name, name)
 
 
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 from ..tape import labelled
 from ..tensor import Tensor
 from .activation import logsigmoid
+from .base import known_now
 from .indexing import gather, int64_index
 from .pointwise import abs, cast, clamp, exp, log, maximum, neg, where, xlogy
 from .reduction import log_softmax, mean, sum
@@ -96,6 +97,7 @@ def nll_loss(
     x, t = (unsqueeze(input, 0), unsqueeze(target, 0)) if input.ndim == 1 else (input, target)
     t = checked_target("nll_loss", x, t)
     counted = t != ignore_index
+    check_classes(x, t, ignore_index)
     safe = where(counted, t, 0)
     picked = neg(squeeze(gather(x, 1, unsqueeze(safe, 1)), 1))
     scale = cast(counted, x.dtype) if weight is None else where(counted, class_weights(weight, safe), 0.0)
@@ -123,6 +125,15 @@ def checked_target(name: str, x: Tensor, t: Tensor) -> Tensor:
             f"{name}: the target of an input {x.shape} has shape {list(map(int, wanted))}, got {t.shape}"
         )
     return int64_index(name, t)
+
+
+def check_classes(x: Tensor, t: Tensor, ignore_index: int) -> None:
+    """IndexError for a target that is no class of x [N, C, …], where its values are known now."""
+    found = known_now(t)
+    if found is not None:
+        wrong = found[(found != ignore_index) & ((found < 0) | (found >= x.array.shape[1]))]
+        if wrong.size:
+            raise IndexError(f"Target {wrong[0]} is out of bounds.")
 
 
 def cross_entropy(
@@ -170,6 +181,7 @@ def smoothed_cross_entropy(
     x, t = (unsqueeze(logp, 0), unsqueeze(target, 0)) if logp.ndim == 1 else (logp, target)
     t = checked_target("cross_entropy", x, t)
     counted, classes = t != ignore_index, x.array.shape[1]
+    check_classes(x, t, ignore_index)
     safe = where(counted, t, 0)
     spread = x if weight is None else x * reshape(weight, (classes, *(1,) * (x.ndim - 2)))
     smooth = where(counted, neg(sum(spread, 1)), 0.0)

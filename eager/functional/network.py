@@ -7,6 +7,7 @@ from ..ops.table import TABLE
 from ..tape import apply
 from ..tensor import Tensor
 from ..writes import write
+from .base import cpp_name
 from .indexing import index_select, int64_index
 from .pointwise import where
 from .reduction import norm, sum
@@ -23,6 +24,12 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if weight.ndim == 1:
         out = sum(input * weight, -1)
         return out if bias is None else out + bias
+    for other in (weight, bias):
+        if other is not None and other.array.dtype != input.array.dtype:
+            raise RuntimeError(
+                f"mat1 and mat2 must have the same dtype, but got {cpp_name(input.array.dtype)} and "
+                f"{cpp_name(other.array.dtype)}; convert the input with .to(), or the module"
+            )
     if bias is None:
         return apply(LINEAR, input, weight)
     return apply(LINEAR, input, weight, bias)

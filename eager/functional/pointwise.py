@@ -9,7 +9,7 @@ from ..dtypes import category, dtype_of, get_default_dtype
 from ..ops.table import TABLE
 from ..tape import apply, apply_binary, apply_unary, labelled
 from ..tensor import Tensor
-from .base import ADD, as_float, cast_to, common, constant, name_of, number, pair
+from .base import ADD, as_float, cast_to, common, constant, known_now, name_of, number, pair
 
 SUB, MUL, DIV, POW = TABLE["sub"], TABLE["mul"], TABLE["div"], TABLE["pow"]
 FLOOR_DIVIDE, REMAINDER = TABLE["floor_divide"], TABLE["remainder"]
@@ -69,6 +69,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     whole = x.array.dtype.kind in "iu"
     if not whole:
         return trunc(apply(DIV, x, y))
+    check_divisor(y)
     quotient = apply(FLOOR_DIVIDE, abs(x), abs(y))
     return mul(mul(quotient, sign(x)), sign(y))
 
@@ -93,15 +94,9 @@ def remainder(input: Any, other: Any) -> Tensor:
 
 
 def check_divisor(y: Tensor) -> None:
-    """An integer zero that is known now (a Python number) is an error."""
-    if (
-        y.array.dtype.kind in "iu"
-        and y.link is None
-        and not y.array.shape
-        and type(y.array).__module__ == "numpy"
-    ):
-        if not y.array:
-            raise RuntimeError("ZeroDivisionError")
+    """An integer zero that is known now is an error."""
+    if y.array.dtype.kind in "iu" and (divisor := known_now(y)) is not None and not divisor.all():
+        raise RuntimeError("ZeroDivisionError")
 
 
 def fmod(input: Any, other: Any) -> Tensor:
