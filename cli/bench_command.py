@@ -17,11 +17,11 @@ import click
 from ..runtime import load
 from ..runtime.checking import counted
 from ..serialized_models.levels import cpu_name
-from .compile_command import compiled, load_program
+from .compile_command import compiled
 from .console import show, table, time_text
 from .errors import Failure, explained
-from .options import existing, size_option, sizes_of, threads_option
-from .verify_command import check_same_entries
+from .options import size_option, sizes_of, threads_option
+from .verify_command import check_same_entries, program_of
 
 Call = Callable[[], object]
 
@@ -44,9 +44,8 @@ def command(
     no_compile: bool,
 ) -> None:
     """Time a program in eager mode against the compiled model."""
-    path = existing(program, "a program (model.tape)")
+    traced = program_of(program, model)
     with explained():
-        traced = load_program(path)
         load_time, loaded = timed(lambda: load(model, threads=threads))
     check_same_entries(traced.program.graphs, loaded)
     name = method or next(iter(loaded.methods))

@@ -10,6 +10,7 @@ import click
 import numpy as np
 
 from ..runtime import Model, load
+from ..serialized_models.writer import replacing
 from .console import show
 from .errors import Failure, explained
 from .options import threads_option
@@ -43,8 +44,8 @@ def command(
             f"the model has {len(results)} outputs, and -o names {len(outputs)} files: give one for each"
         )
     for path, result in zip(outputs, results, strict=False):
-        with explained():
-            np.save(path if path.endswith(".npy") else f"{path}.npy", result)
+        with explained(), replacing(Path(path if path.endswith(".npy") else f"{path}.npy")) as file:
+            np.lib.format.write_array(file, np.asarray(result), allow_pickle=False)
 
 
 def entry_of(model: Model, method: str | None) -> Any:

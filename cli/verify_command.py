@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import click
 
 from ..runtime import Model, load
+from ..serialized_models.container import ELF_MAGIC
 from .compile_command import load_program
 from .console import show, table
 from .errors import Failure, explained, one_line
@@ -26,8 +28,8 @@ def command(program: str, model: str) -> None:
     """
     from ..compiler.verify import LARGEST, VerificationError, verify
 
+    traced = program_of(program, model)
     with explained():
-        traced = load_program(existing(program, "a program (model.tape)"))
         loaded = load(model)
     check_same_entries(traced.program.graphs, loaded)
     # The state goes in and out explicitly, so that every run begins with the same values in both.
@@ -64,11 +66,40 @@ def larger_sizes(ranges: Mapping[str, tuple[int, int | None]], largest: int) -> 
     )
 
 
+def program_of(program: str, model: str) -> Any:
+    """The traced module in the file `program`. Raises Failure where it is the model, and the other way round."""
+    path = existing(program, "a program (model.tape)")
+    if is_artifact(path) and not is_artifact(Path(model)):
+        raise Failure(f"{program} is a compiled model: give the program first (model.tape), then the model")
+    with explained():
+        return load_program(path)
+
+
+def is_artifact(path: Path) -> bool:
+    """Whether a file begins as a library does."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(ELF_MAGIC)) == ELF_MAGIC
+
+
 def check_same_entries(graphs: Any, model: Model) -> None:
-    """Raise Failure unless program and model have the same entry points."""
+    """Raise Failure unless program and model have the same entry points, with inputs of the same types."""
+    advice = "give the program that the model was compiled from"
     if list(graphs) != list(model.methods):
         raise Failure(
             f"the program has the entry points {', '.join(graphs)} and the model "
-            f"{', '.join(model.methods)}: "
-            "give the program that the model was compiled from"
+            f"{', '.join(model.methods)}: {advice}"
         )
+    for entry in model.manifest["entries"]:
+        wanted = [f"{n.name}: {n.single}".replace(" ", "") for n in graphs[entry["name"]].inputs]
+        came = [_typed(spec).replace(" ", "") for spec in entry["inputs"]]
+        if wanted != came:
+            raise Failure(
+                f"{entry['name']} of the program takes ({', '.join(wanted)}), of the model ({', '.join(came)}): "
+                f"{advice}"
+            )
+
+
+def _typed(spec: Mapping[str, Any]) -> str:
+    return f"{spec['name']}: {spec['dtype']}[{','.join(map(str, spec['shape']))}]"

@@ -94,7 +94,7 @@ ERRORS = [
     (["run", "double.so", "--input", "x=x.npy", "--input", "x.npy"], "has no name and follows one that has"),
     (["run", "double.so", "--input", "y=x.npy"], "one named y came"),
     (["run", "double.so", "--input", "x.npy", "-o", "a", "-o", "b"], "1 outputs, and -o names 2 files"),
-    (["run", "double.so", "--input", "x.npy", "-o", "no/such/folder/y.npy"], "No such file or directory"),
+    (["run", "double.so", "--input", "x.npy", "-o", "no/such/folder/y.npy"], "folder does not exist; make"),
     (["run", "double.so", "--method", "encode"], "double has no method encode: it has forward"),
     (["run", "double.so", "--threads", "0"], "0 is not in the range"),
     (["run", "missing.so"], "missing.so does not exist: give the path of a tapecast artifact"),
@@ -182,6 +182,13 @@ def test_files_named_like_the_header_get_other_symbols(run: Run, programs: Path)
     assert run("inspect", output)[1].startswith("m_tapecast_net")
 
 
+def test_a_folder_is_no_program(tmp_path: Path):
+    from tapecast import jit
+
+    with pytest.raises(jit.ProgramError, match=r"is a folder: give the path of a tapecast program"):
+        jit.load(tmp_path)
+
+
 def test_a_program_is_not_written_over_an_artifact(programs: Path):
     from tapecast import jit
 
@@ -259,6 +266,20 @@ def test_inspect_shows_a_program(run: Run, programs: Path):
         assert part in out
 
 
+def save_wider(path: Path) -> None:
+    """A program with the same entry points, of which one takes another shape."""
+    from tapecast.tracer.parse import parse_all
+    from tapecast.tracer.program import Method, Program
+    from tapecast.tracer.storage import save
+
+    text = GRAPHS.replace("batch,3", "batch,5").replace("[3,4]", "[5,4]")
+    graphs = parse_all(text, {"w": np.ones((5, 4), np.float32)})
+    one = {"tensor": 0}
+    arguments = {"forward": [["x", one]], "count": [["y", one], ["total", one]]}
+    methods = {name: Method(graph, {"dict": arguments[name]}, one) for name, graph in graphs.items()}
+    save(Program(methods, {}), path)
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -276,6 +297,17 @@ def test_inspect_shows_a_program(run: Run, programs: Path):
         (["compile", "net.tape", "-o", "m.h"], "m.h: the compiler writes the C headers m.h and tapecast.h"),
         (["compile", "net.tape", "-o", "tapecast.so"], "the C headers tapecast.h and tapecast.h"),
         (["compile", "net.tape", "--name", "tapecast"], "belongs to tapecast.h; choose another name"),
+        (["verify", "net.so", "net.tape"], "net.so is a compiled model: give the program first"),
+        (["bench", "net.so", "net.tape"], "net.so is a compiled model: give the program first"),
+        (["verify", "net.so", "net.so"], "net.so is a library and no tapecast program"),
+        (
+            ["bench", "wide.tape", "net.so"],
+            "takes (x:float32[batch,5]), of the model (x:float32[batch,3]): give",
+        ),
+        (
+            ["verify", "wide.tape", "net.so"],
+            "takes (x:float32[batch,5]), of the model (x:float32[batch,3]): give",
+        ),
         (["compile", "net.so"], "is a library and no tapecast program"),
         (["run", "net.tape"], "it is a tapecast program: compile it first"),
         (["bench", "net.tape", "net.so", "--size", "rows=1"], "the model has the sizes batch"),
@@ -289,6 +321,8 @@ def test_wrong_use_of_programs(
     run: Run, programs: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], message: str
 ):
     monkeypatch.chdir(programs)
+    if "wide.tape" in args:
+        save_wider(Path("wide.tape"))
     code, out, error = run(*args)
     assert (code, out) == (2, "")
     assert error.startswith("tapecast: ") and error.count("\n") == 1

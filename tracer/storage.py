@@ -118,6 +118,12 @@ def load(path: str | os.PathLike[str]) -> Program:
         data = Path(path).read_bytes()
     except FileNotFoundError:
         raise ProgramError(f"{path} does not exist: a {PROGRAM} was wanted; check the path") from None
+    except IsADirectoryError:
+        raise ProgramError(f"{path} is a folder: give the path of a {PROGRAM} (model.tape) in it") from None
+    except OSError as error:
+        raise ProgramError(
+            f"{path} cannot be read ({error.strerror}): check the path and its permissions"
+        ) from None
     check_kind(data, where)
     try:
         container = open_container(data, where)
