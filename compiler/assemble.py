@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..eager.ops.types import dtype_name
+from ..eager.ops.types import Aval, dtype_name
 from ..tracer.dims import expr_of, merge_ranges, size_text
 from ..tracer.graph import Graph, Node
 from . import loops
@@ -25,6 +25,7 @@ class Assembly:
     """One graph on its way to a unit."""
 
     def __init__(self, graph: Graph) -> None:
+        refuse_complex(graph)
         self.graph = graph
         self.fusion: Fusion = fuse(graph)
         outputs = [self.fusion.stored(o) for o in graph.outputs]
@@ -102,6 +103,17 @@ class Assembly:
         many = len(self.graph.outputs) > 1
         outputs = tuple(spec(n, f"output{k}" if many else "output") for k, n in enumerate(self.graph.outputs))
         return inputs, outputs
+
+
+def refuse_complex(graph: Graph) -> None:
+    """NotImplementedError naming the operator and the user's line: scalars of compiled code are real."""
+    for n in graph.nodes:
+        avals = n.aval if isinstance(n.aval, tuple) and not isinstance(n.aval, Aval) else (n.aval,)
+        if any(isinstance(a, Aval) and a.dtype.kind == "c" for a in avals):
+            raise NotImplementedError(
+                f"{n.label} (at {n.line or 'an unknown line'}) is {', '.join(map(str, avals))}, and complex numbers "
+                f"cannot be compiled: keep real and imaginary parts as tensors of their own"
+            )
 
 
 def spec(n: Node, name: str) -> Spec:

@@ -147,3 +147,9 @@ def test_an_index_out_of_range_fails_the_call_and_reads_nothing_outside(
     for bad in (4, 10**12, -(10**12)):
         assert run_index(name, bad, **attrs) == -11
     assert run_index(name, -1, **attrs) == (0 if name == "index" else -11)
+
+
+def test_complex_numbers_are_refused_by_name() -> None:
+    sample = Sample((np.ones(2, np.complex64), np.ones(2, np.complex64)))
+    with pytest.raises(NotImplementedError, match="complex numbers cannot be compiled"):
+        compile_graphs({"forward": graph_of("mul", sample)}, Options(target="native"))
