@@ -36,11 +36,17 @@ def calls(f: Callable[[], object]) -> Repeat:
 
 
 def in_turns(
-    contenders: Mapping[str, Repeat], target: float = 0.03, rounds: int = 9, warm: float = 0.15
+    contenders: Mapping[str, Repeat],
+    target: float | Mapping[str, float] = 0.03,
+    rounds: int = 9,
+    warm: float = 0.15,
+    gap: float = 0.003,
 ) -> dict[str, Timing]:
-    """Time all contenders in one alternating run. `warm`: seconds of running before it, in turns as well; a core that
-    was idle takes some 50 ms to come up to speed."""
-    turns = {name: max(1, int(target / once(run))) for name, run in contenders.items()}
+    """Time all contenders in one alternating run. `target`: seconds a turn, for all or by name. `warm`: seconds of
+    running before it, in turns as well; a core that was idle takes some 50 ms to come up to speed. `gap`: seconds
+    between turns, which let the spinning workers of the contender before go to sleep."""
+    targets = target if isinstance(target, Mapping) else dict.fromkeys(contenders, target)
+    turns = {name: max(1, int(targets[name] / once(run))) for name, run in contenders.items()}
     end = time.perf_counter() + warm
     while time.perf_counter() < end:
         for name, run in contenders.items():
@@ -48,7 +54,7 @@ def in_turns(
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, run in contenders.items():
-            time.sleep(0.003)  # lets the spinning workers of the one before go to sleep
+            time.sleep(gap)
             run(1)
             start = time.perf_counter()
             run(turns[name])
