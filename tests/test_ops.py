@@ -41,11 +41,12 @@ def on_tape(sample: Sample) -> list[Tensor]:
 
 
 def test_every_op_has_samples() -> None:
-    assert sorted(SAMPLES) == sorted(TABLE)
+    assert sorted(SAMPLES) == sorted(name for name, op in TABLE.items() if op.kind != "library")
 
 
 def test_every_op_has_a_meaning_for_loops() -> None:
-    assert not [op for op in TABLE.values() if op.element is None and op.decompose is None]
+    lacking = [op for op in TABLE.values() if op.element is None and op.decompose is None]
+    assert all(op.kind == "library" for op in lacking)
 
 
 @pytest.mark.parametrize(("name", "sample"), CASES)

@@ -86,8 +86,8 @@ class _Lowering:
             return self.elementwise(node, index, readers)
         if node.op.element is None:
             raise NotImplementedError(
-                f"{node.op.name} (at {node.line or 'an unknown line'}) cannot be compiled: the operator has no "
-                f"loop rule; compute it outside the compiled model or write it with other operators"
+                f"{node.op.name} (at {node.line or 'an unknown line'}) cannot be compiled: a numerical "
+                f"library computes it as a whole; compute it outside the compiled model or write it with other operators"
             )
         return node.op.element(self.s, index, *readers, **node.attrs)
 

@@ -33,7 +33,7 @@ Rule = Callable[..., Any]
 
 @dataclass(frozen=True, eq=False)
 class Op:
-    """One entry of the table. `kind` is elementwise | view | reduce | contract | index | create | composite."""
+    """One entry of the table. `kind` is elementwise | view | reduce | contract | index | create | composite | library."""
 
     name: str
     infer: Rule
@@ -125,6 +125,12 @@ def binary(
         return Aval(broadcast_shapes(name, x, y), common if dtype is None else dtype)
 
     return define(name, infer, run, vjp=vjp, scalar=scalar, element=elementwise(scalar), arity=(2, 2))
+
+
+def library(name: str, infer: Rule, run: Rule, vjp: Any = None, **rules: Any) -> Op:
+    """An op that a numerical library computes as a whole (LAPACK, FFT, special functions): it has no loops, runs
+    eagerly and in recorded graphs, and the compiler refuses it by name."""
+    return define(name, infer, run, vjp=vjp, kind="library", **rules)
 
 
 def composite(name: str, infer: Rule, run: Rule, decompose: Rule, **rules: Any) -> Op:

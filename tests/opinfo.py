@@ -1,0 +1,328 @@
+"""PyTorch's own sample inputs, run through tapecast: value, dtype, shape, gradient and errors of each operator.
+
+    python tests/opinfo.py                     a table of all operators in operators.txt, failures first
+    python tests/opinfo.py add linalg.svd      these operators, each failure in a line
+    python tests/opinfo.py --dtypes float32 bfloat16 complex64 -v add
+
+torch's operator database (`torch.testing._internal`, importable with the package `expecttest`) gives the inputs and
+torch itself the answers. Random operators are compared in dtype and shape.
+"""
+
+from __future__ import annotations
+
+import argparse
+import traceback
+import types
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import tapecast as tc
+
+#: float64 also checks gradients. int64 and bool stand for the types without gradients.
+DTYPES = ("float32", "float64", "int64", "bool", "bfloat16", "complex64", "complex128")
+RANDOM = (
+    "alpha_dropout bernoulli cauchy dropout dropout2d dropout3d exponential geometric log_normal multinomial "
+    "normal rand_like randint randint_like randn randn_like rrelu uniform empty empty_like new_empty "
+    "new_empty_strided empty_strided empty_permuted feature_alpha_dropout"
+).split()
+
+
+@cache
+def database() -> dict[str, Any]:
+    """OpInfo by the name `operators.txt` uses: the operator's, a dot and its variant."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    listed = (Path(__file__).parent / "operators.txt").read_text().split()
+    found = {f"{o.name}.{o.variant_test_name}" if o.variant_test_name else o.name: o for o in op_db}
+    return {name: found[name] for name in listed}
+
+
+def function(op: Any) -> Any:
+    """tapecast's function of the operator's name. A lambda of the database runs with tapecast for torch."""
+    f = op.op
+    if getattr(f, "__name__", "") == "<lambda>":
+        scope = {**f.__globals__, "torch": tc}
+        return types.FunctionType(f.__code__, scope, f.__name__, f.__defaults__, f.__closure__)
+    found: Any = tc
+    for part in op.name.split("."):
+        found = getattr(found, part, None)
+    found = found if found is not None else getattr(tc.Tensor, op.name.split(".")[-1], None)
+    if found is None:
+        raise AttributeError(f"tapecast has no {op.name}")
+    return found
+
+
+def ours(x: Any) -> Any:
+    """The same argument for tapecast: tensors with their strides, dtypes and containers by value."""
+    match x:
+        case torch.Tensor():
+            return tensor(x)
+        case torch.dtype():
+            return getattr(tc, str(x).removeprefix("torch."))
+        case torch.Size():
+            return tuple(x)
+        case torch.device():
+            return str(x)
+        case torch.memory_format() | torch.layout():
+            return getattr(tc, str(x).removeprefix("torch."))
+        case tuple() if hasattr(x, "_fields"):
+            return type(x)(*map(ours, x))
+        case tuple() | list():
+            return type(x)(map(ours, x))
+        case dict():
+            return {k: ours(v) for k, v in x.items()}
+    return x
+
+
+def tensor(x: torch.Tensor) -> Any:
+    """A leaf of tapecast over a copy of the tensor's memory, laid out alike."""
+    plain = x.detach().resolve_conj().resolve_neg()
+    dense = np.empty(plain.shape, arrays(plain).dtype)
+    if plain.ndim and plain.numel() and 0 not in plain.stride():
+        order = sorted(range(plain.ndim), key=lambda d: -plain.stride(d))
+        dense = np.empty([plain.shape[d] for d in order], dense.dtype).transpose(np.argsort(order))
+    dense[...] = arrays(plain)
+    out = tc.from_numpy(dense)
+    return out.requires_grad_() if x.requires_grad else out
+
+
+def arrays(x: torch.Tensor) -> np.ndarray:
+    if x.dtype == torch.bfloat16:
+        import ml_dtypes
+
+        return x.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return x.numpy()
+
+
+def leaves(x: Any, kind: type) -> Iterator[Any]:
+    """The tensors of `kind` in nested containers, in order."""
+    if isinstance(x, kind):
+        yield x
+    elif isinstance(x, dict):
+        for v in x.values():
+            yield from leaves(v, kind)
+    elif isinstance(x, (list, tuple)):
+        for v in x:
+            yield from leaves(v, kind)
+
+
+def values(x: Any) -> Any:
+    """numpy arrays and numbers of a result, for either library."""
+    if isinstance(x, torch.Tensor):
+        return arrays(x.detach().resolve_conj().resolve_neg())
+    if isinstance(x, tc.Tensor):
+        return x.detach().numpy()
+    if isinstance(x, (list, tuple)):
+        return [values(v) for v in x]
+    return x
+
+
+TOLERANCE = {
+    "float32": 2e-5,
+    "float64": 1e-7,
+    "float16": 4e-3,
+    "bfloat16": 3e-2,
+    "complex64": 4e-5,
+    "complex128": 1e-7,
+}
+
+
+def difference(want: Any, got: Any, where: str, exact: bool = True, slack: float = 1.0) -> str | None:
+    """What is wrong with `got`, in a phrase; None if nothing is."""
+    if isinstance(want, list):
+        if not isinstance(got, list) or len(want) != len(got):
+            return f"{where}: wanted {len(want)} results, got {got!r:.60}"
+        parts = (
+            difference(w, g, f"{where}[{i}]", exact, slack)
+            for i, (w, g) in enumerate(zip(want, got, strict=True))
+        )
+        return next((p for p in parts if p), None)
+    if not isinstance(want, np.ndarray):
+        return (
+            None
+            if np.array_equal(want, got, equal_nan=isinstance(want, float))
+            else f"{where}: wanted {want!r}, got {got!r:.60}"
+        )
+    if not isinstance(got, np.ndarray):
+        return f"{where}: wanted a tensor, got {type(got).__name__}"
+    if want.dtype != got.dtype or want.shape != got.shape:
+        return f"{where}: wanted {want.dtype}{list(want.shape)}, got {got.dtype}{list(got.shape)}"
+    if not exact:
+        return None
+    tolerance = TOLERANCE.get(str(want.dtype), 0) * slack
+    wide = np.complex128 if want.dtype.kind == "c" else np.float64
+    a, b = (want, got) if tolerance == 0 else (want.astype(wide), got.astype(wide))
+    with np.errstate(all="ignore"):
+        close = a == b if tolerance == 0 else np.isclose(b, a, rtol=tolerance, atol=tolerance, equal_nan=True)
+    if close.all():
+        return None
+    at = tuple(int(i) for i in np.argwhere(~close)[0])
+    return f"{where}: {int((~close).sum())} of {close.size} differ, at {at} wanted {want[at]}, got {got[at]}"
+
+
+@dataclass
+class Tally:
+    """What came of one operator: samples that passed, and a line for each that failed."""
+
+    passed: int = 0
+    failures: list[str] = field(default_factory=list)
+
+    def add(self, problem: str | None) -> None:
+        if problem is None:
+            self.passed += 1
+        else:
+            self.failures.append(problem)
+
+
+def examine(name: str, dtypes: tuple[str, ...] = DTYPES, errors: bool = True, trace: bool = False) -> Tally:
+    """All samples of one operator in the dtypes torch supports for it, gradients in float64 and complex128."""
+    op, tally = database()[name], Tally()
+    for dtype in dtypes:
+        kind = getattr(torch, dtype)
+        if kind not in op.supported_dtypes("cpu"):
+            continue
+        graded = (
+            dtype in ("float64", "complex128")
+            and op.supports_autograd
+            and kind in op.supported_backward_dtypes("cpu")
+        )
+        torch.manual_seed(0)
+        for i, sample in enumerate(op.sample_inputs("cpu", kind, requires_grad=graded)):
+            problem = attempt(op, sample, graded, trace)
+            tally.add(problem and f"{dtype} sample {i}: {problem}  {summary(sample)}")
+    if errors and op.error_inputs_func is not None:
+        for i, case in enumerate(op.error_inputs("cpu")):
+            problem = raises(op, case)
+            tally.add(problem and f"error {i}: {problem}  {summary(case.sample_input)}")
+    return tally
+
+
+def attempt(op: Any, sample: Any, graded: bool, trace: bool = False) -> str | None:
+    """One sample in both libraries: None when they agree. A sample torch itself refuses counts as agreed."""
+    args = (sample.input, *sample.args)
+    mine, mine_kw = ours(args), ours(sample.kwargs)
+    try:
+        want = op.op(*args, **sample.kwargs)
+    except Exception:
+        return None
+    random = any(part in RANDOM for part in op.name.split("."))
+    try:
+        got = function(op)(*mine, **mine_kw)
+        undo = sample.output_process_fn_grad
+        problem = difference(values(want), values(got), "value", exact=not random)
+        if problem or not graded or random:
+            return problem
+        return gradients(undo(want), untorched(undo)(got), (args, sample.kwargs), (mine, mine_kw))
+    except Exception as e:
+        if trace:
+            traceback.print_exc()
+        return f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"
+
+
+def untorched(f: Any) -> Any:
+    """A processing lambda of the database with tapecast in torch's place."""
+    if not isinstance(f, types.FunctionType):
+        return f
+    return types.FunctionType(
+        f.__code__, {**f.__globals__, "torch": tc}, f.__name__, f.__defaults__, f.__closure__
+    )
+
+
+def gradients(want: Any, got: Any, args: Any, mine: Any) -> str | None:
+    """Compare the gradients of a fixed weighting of all differentiable outputs."""
+    outs = [t for t in leaves(want, torch.Tensor) if t.requires_grad]
+    our_outs = [t for t in leaves(got, tc.Tensor) if t.requires_grad]
+    if len(outs) != len(our_outs):
+        return f"gradient: {len(outs)} outputs require one, of ours {len(our_outs)}"
+    ins = [t for t in leaves(args, torch.Tensor) if t.requires_grad]
+    our_ins = [t for t in leaves(mine, tc.Tensor) if t.requires_grad]
+    if not outs or not ins:
+        return None
+    weights = [
+        torch.linspace(0.5, 1.5, t.numel(), dtype=torch.float64).reshape(t.shape).to(t.dtype) for t in outs
+    ]
+    try:
+        expected = torch.autograd.grad(outs, ins, weights, allow_unused=True)
+    except Exception:
+        return None
+    found = tc.autograd.grad(our_outs, our_ins, [ours(w) for w in weights], allow_unused=True)
+    pairs = [
+        (e if e is not None else torch.zeros_like(i), f) for e, f, i in zip(expected, found, ins, strict=True)
+    ]
+    wants = [values(e) for e, _ in pairs]
+    gots = [np.zeros_like(w) if f is None else values(f) for w, (_, f) in zip(wants, pairs, strict=True)]
+    return difference(wants, gots, "gradient", slack=10.0)
+
+
+def raises(op: Any, case: Any) -> str | None:
+    """An input torch refuses must be refused, with an error a program can catch alike."""
+    sample = case.sample_input
+    try:
+        function(op)(*ours((sample.input, *sample.args)), **ours(sample.kwargs))
+    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError) as e:
+        kinds = (
+            (case.error_type, RuntimeError)
+            if case.error_type is not IndexError
+            else (IndexError, RuntimeError)
+        )
+        return (
+            None
+            if isinstance(e, kinds)
+            else f"wanted {case.error_type.__name__}, got {type(e).__name__}: {e}"
+        )
+    except Exception as e:
+        return f"wanted {case.error_type.__name__}, got {type(e).__name__}: {e}"
+    return f"no error, torch raises {case.error_type.__name__} ({case.error_regex:.80})"
+
+
+def summary(sample: Any) -> str:
+    """The arguments of a sample, short."""
+
+    def short(x: Any) -> str:
+        if isinstance(x, torch.Tensor):
+            return f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}"
+        if isinstance(x, (list, tuple)):
+            return "[" + ", ".join(map(short, x)) + "]"
+        return repr(x)
+
+    parts = [
+        short(sample.input),
+        *map(short, sample.args),
+        *(f"{k}={short(v)}" for k, v in sample.kwargs.items()),
+    ]
+    return "(" + ", ".join(parts)[:160] + ")"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--dtypes", nargs="+", default=list(DTYPES))
+    parser.add_argument("--no-errors", action="store_true")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="every failure, with the traceback of exceptions"
+    )
+    args = parser.parse_args()
+    names, totals = args.names or list(database()), Counter[str]()
+    for name in names:
+        tally = examine(name, tuple(args.dtypes), not args.no_errors, args.verbose)
+        totals.update(passed=tally.passed, failed=len(tally.failures), ok=not tally.failures)
+        if tally.failures:
+            print(f"{name}: {tally.passed} passed, {len(tally.failures)} failed")
+            shown = tally.failures if args.verbose else tally.failures[: 8 if args.names else 1]
+            print("".join(f"    {line}\n" for line in shown), end="", flush=True)
+    print(
+        f"{totals['ok']} of {len(names)} operators pass; samples: {totals['passed']} passed, {totals['failed']} failed"
+    )
+
+
+if __name__ == "__main__":
+    main()
