@@ -9,6 +9,7 @@ from typing import Any
 from .tracer.dims import Dim
 from .tracer.parse import ParseError, parse
 from .tracer.program import Program, TracedModule, register_compiler
+from .tracer.python import call, sizes, tensor
 from .tracer.record import TracerError, TracerWarning
 from .tracer.storage import ProgramError, load as _load_program, save as _save_program
 from .tracer.trace import trace
@@ -21,9 +22,12 @@ __all__ = [
     "TracedModule",
     "TracerError",
     "TracerWarning",
+    "call",
     "load",
     "parse",
     "save",
+    "sizes",
+    "tensor",
     "trace",
 ]
 

@@ -95,4 +95,4 @@ def inspect_program(path: Any, graph: bool) -> None:
     rows.append(("tensors", f"{len(program.tensors)}, {count:,} elements"))
     show(table(path.name, ("", ""), rows))
     if graph:
-        show(traced.code.rstrip())
+        show(traced.text.rstrip())

@@ -16,7 +16,9 @@ from .evaluate import last_uses, sizes_of
 from .expr import Range
 from .graph import ITEM, Graph, Node
 from .inputs import call_arguments, is_array
+from .python import python_code
 from .state import GENERATOR
+from .text import weights_of
 from .tree import Structure, difference, flatten, unflatten
 
 #: Makes the compiler's function `(program, path, **options) -> report` available; set by the package's root.
@@ -152,9 +154,24 @@ class TracedModule:
         return self.program.graphs
 
     @property
-    def code(self) -> str:
-        """All graphs as text."""
+    def text(self) -> str:
+        """All graphs as text, with types: the form that is stored."""
         return "\n".join(map(str, self.graphs.values()))
+
+    @property
+    def code(self) -> str:
+        """All graphs as Python (`python.py`): `exec(traced.code)` defines `forward(w, x)`; w is `traced.weights`."""
+        return python_code(self.graphs)
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """The constants of all graphs by the names they have in `code` and in the text."""
+        named = self.program.tensors
+        return {
+            key: named.get(key, Tensor(value))
+            for g in self.graphs.values()
+            for key, value in weights_of(g).items()
+        }
 
     def __repr__(self) -> str:
         parts = ", ".join(

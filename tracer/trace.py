@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ..eager.nn.module import Module
 from ..eager.ops import executor
 from ..eager.ops.types import aval_of
 from ..eager.tensor import Tensor
+from .auto import dynamic_axes
 from .check import check as check_graph
 from .compare import Difference, at, blame, difference
 from .dims import Dim, SizeLog, dims_in, log_sizes
@@ -104,7 +105,7 @@ def trace(
     fn_or_module: Callable[..., Any],
     example_inputs: Any = (),
     *,
-    dynamic: Dynamic | None = None,
+    dynamic: Dynamic | Literal["auto"] | None = None,
     methods: Mapping[str, Any] | None = None,
     modes: Sequence[str] | None = None,
     check: bool = True,
@@ -117,7 +118,8 @@ def trace(
       keyword arguments. Plain values become part of the program.
     * `dynamic`: input name or position -> {axis: `Dim` or name}. Those sizes stay free in the program; all
       other sizes are those of the example. The size that the example has, 0 and 1 included, makes no
-      difference.
+      difference. "auto" finds the axes that may vary, and how far down, by recording at other sizes; the
+      program's text shows them. It takes several recordings an axis.
     * `methods`: name -> example inputs, for several entry points of a module.
     * `modes`: "eval", "train" or both. A module that works differently in train mode must
       be in eval mode unless this says otherwise. The first
@@ -130,6 +132,8 @@ def trace(
     """
     owners = [*reachable(fn_or_module), *(state or ())]
     _check_mode(owners, modes, state)
+    if dynamic == "auto":
+        dynamic = _found_dynamic(fn_or_module, example_inputs, methods, modes, allow_freeze, state)
     entries = list(_entries(fn_or_module, example_inputs, dynamic or {}, methods, modes, owners))
     held = _settled(owners, entries, allow_freeze)
     recordings = [_recorded(entry, held, allow_freeze) for entry in entries]
@@ -139,6 +143,32 @@ def trace(
     for method in program.methods.values():
         _warn_of_odd_ends(method)
     return TracedModule(program)
+
+
+def _found_dynamic(
+    function: Callable[..., Any],
+    examples: Any,
+    methods: Mapping[str, Any] | None,
+    modes: Sequence[str] | None,
+    allow_freeze: bool,
+    state: Sequence[Any] | None,
+) -> Dynamic:
+    """The axes that may vary (`auto.py`). A program that cannot be recorded at all says so when it is traced."""
+    if methods:
+        raise ValueError('dynamic="auto" is for one entry point: with methods=, name the axes of each input')
+
+    def works(dynamic: Dynamic) -> bool:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TracerWarning)
+            try:
+                trace(
+                    function, examples, dynamic=dynamic, modes=modes, allow_freeze=allow_freeze, state=state
+                )
+            except Exception:
+                return False
+        return True
+
+    return dynamic_axes(inputs_of(function, examples, {})[0], works)
 
 
 def _check_mode(owners: Sequence[Any], modes: Sequence[str] | None, state: Sequence[Any] | None) -> None:
