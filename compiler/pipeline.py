@@ -23,7 +23,7 @@ from .options import Options
 from .pack import Weights, with_weights
 from .passes import Pass, run_passes
 from .passes.apply_rules import apply_rules
-from .passes.decompose import decompose
+from .passes.decompose import Whole, decompose, nothing
 from .passes.drop_dead import drop_dead
 from .passes.drop_no_ops import drop_no_ops
 from .passes.fold_batch_norm import fold_batch_norm
@@ -34,15 +34,17 @@ from .passes.separate_outputs import separate_outputs
 from .passes.sink_views import sink_views
 from .schedule import Scheduled, schedule_all
 from .unit import Unit
+from .whole import takes_whole
 
 
-def pipeline_for(options: Options) -> list[Pass]:
-    """The graph passes in order. Each leaves a graph that checks and means the same."""
+def pipeline_for(options: Options, whole: Whole = nothing) -> list[Pass]:
+    """The graph passes in order. Each leaves a graph that checks and means the same. `whole`: the composites that the
+    backend takes as they are."""
     return [
         drop_no_ops,
         fold_constants,
         fold_batch_norm,
-        decompose,
+        partial(decompose, whole=whole),
         lower_padding,
         sink_views,
         partial(apply_rules, fast_math=options.fast_math),
@@ -110,7 +112,7 @@ def optimise(graph: Graph, options: Options, debug: Debug, record: Record) -> Gr
         record.passes.append(f"{name}: {changes(before, after)}")
         debug.watch(name, before, after)
 
-    return run_passes(graph, pipeline_for(options), watch, debug.stop_after)
+    return run_passes(graph, pipeline_for(options, takes_whole), watch, debug.stop_after)
 
 
 def unit_of(graph: Graph, debug: Debug) -> Unit:

@@ -35,6 +35,8 @@ def through_view(view: Node, strides: Strides) -> Strides | None:
             return reshaped(shape, strides, view.shape)
         case "expand":
             return expanded(shape, strides, view.shape)
+        case "select":
+            return tuple(s for axis, s in enumerate(strides) if axis != view.attrs["dim"])
         case "slice":
             steps = view.attrs["steps"]
             return tuple(None if s is None else s * step for s, step in zip(strides, steps, strict=True))

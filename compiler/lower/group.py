@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from ...eager.ops.types import dtype_name
 from ...tracer.graph import Node
-from ..loops import Buffer, Const, Expr, For, Index, Kernel, Load, Store
+from ..loops import Body, Buffer, Const, Expr, For, Index, Kernel, Load, Store
 from ..passes.fuse import Group
 from ..sizes import size_expr, size_names
+from .attention import attention
 from .scalars import STATUS, LoopScalars, nest_allocs
 
 
@@ -46,6 +47,9 @@ class _Lowering:
 
     def kernel(self, name: str) -> Kernel:
         place = self.places[self.root]
+        if self.root.op is not None and self.root.op.name == "scaled_dot_product_attention":
+            body = attention(self.root, self.read, place.name, place.order)
+            return self.finished(name, body, place)
         index = tuple(Index(f"i{axis}") for axis in range(len(self.root.shape)))
         with self.s.block() as stmts:
             value = self.compute(self.root, index)
@@ -53,6 +57,9 @@ class _Lowering:
         body = nest_allocs(stmts)
         for axis in reversed(place.order):
             body = (For(f"i{axis}", size_expr(self.root.shape[axis]), "serial", body),)
+        return self.finished(name, body, place)
+
+    def finished(self, name: str, body: Body, place: Place) -> Kernel:
         self.buffer(self.root, place)
         if self.s.reports:
             self.used[STATUS] = Buffer(STATUS, (Const(1),), "int32", "status")
@@ -87,7 +94,7 @@ class _Lowering:
         if node.op.element is None:
             raise NotImplementedError(
                 f"{node.op.name} (at {node.line or 'an unknown line'}) cannot be compiled: a numerical "
-                f"library computes it as a whole; compute it outside the compiled model or write it with other operators"
+                f"library computes it as a whole; compute it outside the compiled model, or write it otherwise"
             )
         return node.op.element(self.s, index, *readers, **node.attrs)
 

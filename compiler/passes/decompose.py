@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable
 
 from ...tracer.build import express
 from ...tracer.graph import ITEM, Graph, Node
@@ -12,10 +12,18 @@ from .drop_dead import drop_dead
 DEPTH = 20
 
 
-def decompose(graph: Graph, whole: Collection[str] = ()) -> Graph:
-    """Replace composites by their `decompose` rule, and those it brings in, until none is left but `whole`.
+Whole = Callable[[Node], bool]
 
-    `whole`: names of composites the backend has a kernel for. New nodes keep the line and scope of the composite.
+
+def nothing(n: Node) -> bool:
+    """A backend that takes no composite whole."""
+    return False
+
+
+def decompose(graph: Graph, whole: Whole = nothing) -> Graph:
+    """Replace composites by their `decompose` rule, and those it brings in, until none is left but those.
+
+    `whole`: says which composites the backend has a kernel for. New nodes keep the line and scope of the composite.
     No graph algorithm: one walk in topological order a level, since a rule reads nothing but its operands.
     RuntimeError for a composite that is made of itself.
     """
@@ -29,11 +37,11 @@ def decompose(graph: Graph, whole: Collection[str] = ()) -> Graph:
     )
 
 
-def is_composite(n: Node, whole: Collection[str]) -> bool:
-    return n.op is not None and n.op.decompose is not None and n.op.element is None and n.op.name not in whole
+def is_composite(n: Node, whole: Whole) -> bool:
+    return n.op is not None and n.op.decompose is not None and n.op.element is None and not whole(n)
 
 
-def one_level(graph: Graph, whole: Collection[str]) -> Graph:
+def one_level(graph: Graph, whole: Whole) -> Graph:
     parts: dict[Node, tuple[Node, ...]] = {}  # what became of the composites with several outputs
 
     def replaced(n: Node, inputs: tuple[Node, ...]) -> Node:

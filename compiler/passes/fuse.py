@@ -24,7 +24,8 @@ from .drop_dead import drop_dead
 
 # Stop conditions. A value is stored, and fusion ends there, when
 #   1. it is an output of the graph;
-#   2. its op, or one that reads it, has no element rule: a backend takes it whole, from buffers to a buffer;
+#   2. its op, or one that reads it (but for strided views of a buffer), has no element rule: a backend takes it
+#      whole, from buffers to a buffer;
 #   3. it is an operand of a contraction and no strided view of a buffer: tiles load whole vectors;
 #   4. it is an operand of a reduction and takes more than REDUCED operations: such loops stay small;
 #   5. it would be computed more than once per element (broadcast, read in a window, at two places of a group,
@@ -182,11 +183,12 @@ def operand_buffers(facts: Facts, n: Node, use: Use) -> set[Node]:
     """The value that must be stored for `use` to read `n`, if any: mostly `n`, or what it is a view of."""
     reader = use.reader
     known, cost = facts.profiles[reader], facts.costs[n]
-    if known is None:
-        return {n}
-    assert reader.op is not None
     if n in facts.stored:
         return set()
+    if known is None:
+        base = strided_base(facts, n)
+        return {n} if base is None else {base}
+    assert reader.op is not None
     if reader.op.kind == "contract":
         base = strided_base(facts, n)
         return {n} if base is None else {base}

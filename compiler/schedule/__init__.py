@@ -1,7 +1,7 @@
 """Schedules: how a canonical kernel is run. A schedule is a function Kernel -> Kernel of the same meaning.
 
-`contract.py` tiles sums of products for registers, `stream.py` does everything else on the CPU; `gpu.py` maps
-kernels to grid and block. `steps.py` has the steps they are made of.
+`contract.py` tiles sums of products for registers, `attention.py` tiles attention, `stream.py` does everything else on
+the CPU; `gpu.py` maps kernels to grid and block. `steps.py` has the steps they are made of.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..loops import Kernel, const
+from .attention import match_attention, schedule_attention
 from .contract import Pack, match, schedule_contraction
 from .machine import MACHINES, PANEL, Machine
 from .steps import unwrap
@@ -24,6 +25,9 @@ def schedule_cpu(kernel: Kernel, machine: Machine) -> tuple[Kernel, tuple[Pack, 
         loop.extent == const(0) for loop in nest
     ):  # an output without elements: tiles of it have no height
         return kernel.replace(body=()), ()
+    attention = match_attention(kernel)
+    if attention is not None:
+        return schedule_attention(kernel, attention, machine), ()
     contraction = match(kernel)
     if contraction is not None:
         return schedule_contraction(kernel, contraction, machine)
