@@ -1,7 +1,8 @@
 """Schedules: how a canonical kernel is run. A schedule is a function Kernel -> Kernel of the same meaning.
 
-`contract.py` tiles sums of products for registers, `attention.py` tiles attention, `stream.py` does everything else on
-the CPU; `gpu.py` maps kernels to grid and block. `steps.py` has the steps they are made of.
+`contract.py` tiles sums of products for registers, `attention.py` attention, `depthwise.py` the sums that every channel
+has for itself; `stream.py` does everything else on the CPU. `gpu.py` maps kernels to grid and block. `steps.py` has the
+steps they are made of.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from ..loops import Kernel, const
 from .attention import match_attention, schedule_attention
 from .contract import Pack, match, schedule_contraction
+from .depthwise import match_depthwise, schedule_depthwise
 from .machine import MACHINES, PANEL, Machine
 from .steps import unwrap
 from .stream import schedule_stream
@@ -31,6 +33,9 @@ def schedule_cpu(kernel: Kernel, machine: Machine) -> tuple[Kernel, tuple[Pack, 
     contraction = match(kernel)
     if contraction is not None:
         return schedule_contraction(kernel, contraction, machine)
+    depthwise = match_depthwise(kernel)
+    if depthwise is not None:
+        return schedule_depthwise(kernel, depthwise, machine)
     return schedule_stream(kernel, machine), ()
 
 

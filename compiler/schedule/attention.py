@@ -44,7 +44,7 @@ from ..loops import (
 )
 from ..lower.attention import F32, LOWEST, f32, held
 from .machine import GRAIN, Machine
-from .steps import flatten, jam, let, parallel, unroll, unwrap
+from .steps import flatten, jam, let, parallel, strip, unroll, unwrap
 
 #: Columns whose scores are held at once: 12 KB with 64 rows.
 COLUMNS = 48
@@ -186,12 +186,7 @@ class _Tiles:
 
     def scores(self) -> Body:
         """The block's scores, in tiles of HEIGHT columns; what is left over in tiles of its own height."""
-        first = mul(Index("strip"), const(HEIGHT))
-        left = sub(Index("count"), first)
-        body: Body = (If(less(const(HEIGHT - 1), left), self.score_tile(HEIGHT, first)),)
-        for height in range(1, HEIGHT):
-            same = Scalar("eq", (left, const(height)), "bool")
-            body = (*body, If(same, self.score_tile(height, first)))
+        body = strip(Index("count"), HEIGHT, Index("strip"), self.score_tile)
         strips = For("strip", loops.ceildiv(Index("count"), HEIGHT), "serial", body)
         return let("count", self.count, (strips,))
 
@@ -240,15 +235,9 @@ class _Tiles:
 
     def values(self) -> Body:
         """accT = accT * keep + the block's share, in tiles of nearly equal height over the width of v."""
-        width = self.a.width
-        strips = -(-width // HEIGHT)
-        low, tall = divmod(width, strips)
-        s = Index("strip")
-        body: Body = self.value_tile(low, add(mul(s, const(low)), const(tall)))
-        if tall:
-            high = self.value_tile(low + 1, mul(s, const(low + 1)))
-            body = (If(less(s, const(tall)), high), If(less(const(tall - 1), s), body))
-        return let("count", self.count, (For("strip", const(strips), "serial", body),))
+        body = strip(const(self.a.width), HEIGHT, Index("strip"), self.value_tile)
+        strips = For("strip", loops.ceildiv(const(self.a.width), HEIGHT), "serial", body)
+        return let("count", self.count, (strips,))
 
     def value_tile(self, height: int, first: Expr) -> Body:
         d = add(first, Index("p"))

@@ -44,11 +44,10 @@ from ..loops import (
     mod,
     mul,
     statements,
-    sub,
     substitute,
 )
 from .machine import GRAIN, PANEL, Machine
-from .steps import chunk, flatten, interleave, jam, let, parallel, unroll, unwrap
+from .steps import chunk, flatten, interleave, jam, let, parallel, strip, unroll, unwrap
 
 #: Terms of one running sum; longer sums are sums of these (docs/design/register_tile.md, "Rounding").
 SUM_LENGTH = 128
@@ -148,16 +147,20 @@ def schedule_contraction(kernel: Kernel, c: Contraction, machine: Machine) -> tu
     """The tiled kernel, and how its constant operand is to be packed (nothing when it is read in place)."""
     buffers = {b.name: b for b in kernel.buffers}
     c = ordered(c, buffers)
-    pack = _pack(c, buffers)
-    tiles = _Tiles(c, machine, pack)
-    body = tiles.cells()
+    pack = packing(c, buffers)
+    body = _Tiles(c, machine, pack).cells()
     if pack is None:
         return kernel.replace(body=body, sizes=_with_threads(kernel)), ()
+    return with_packed(kernel, pack, body), (pack,)
+
+
+def with_packed(kernel: Kernel, pack: Pack, body: Body) -> Kernel:
+    """The kernel with another body, which reads the packed weight in the place of the one it is made from."""
     panels = -(-pack.columns // PANEL)
     shape = (const(panels), *(const(n) for _, n in pack.sums), const(PANEL))
     kept = tuple(b for b in kernel.buffers if b.name != pack.source)
     packed = Buffer(pack.packed, shape, "float32", "weight")
-    return kernel.replace(buffers=(*kept, packed), body=body, sizes=_with_threads(kernel)), (pack,)
+    return kernel.replace(buffers=(*kept, packed), body=body, sizes=_with_threads(kernel))
 
 
 def _with_threads(kernel: Kernel) -> tuple[str, ...]:
@@ -175,7 +178,8 @@ def ordered(c: Contraction, buffers: Mapping[str, Buffer]) -> Contraction:
     return Contraction(**{**c.__dict__, "sums": order})
 
 
-def _pack(c: Contraction, buffers: Mapping[str, Buffer]) -> Pack | None:
+def packing(c: Contraction, buffers: Mapping[str, Buffer]) -> Pack | None:
+    """How the vector operand is packed, if it is a weight that only columns and sums index."""
     if buffers[c.vector.buffer].role != "weight" or not all(isinstance(k.extent, Const) for k in c.sums):
         return None
     used = loops.expressions((Store("", c.vector.index, const(0)),))
@@ -277,25 +281,7 @@ class _Tiles:
 
     def strip(self, width: int, masked: bool) -> Body:
         """The tile at strip `s`, in whatever height is left there."""
-        if isinstance(self.rows, Const):
-            return self._static_strips(int(self.rows.value), width, masked)
-        first = mul(Index("s"), const(self.height))
-        left = sub(self.rows, first)
-        out: Body = (If(less(const(self.height - 1), left), self.tile(self.height, width, first, masked)),)
-        for h in range(1, self.height):
-            out = (*out, If(Scalar("eq", (left, const(h)), "bool"), self.tile(h, width, first, masked)))
-        return out
-
-    def _static_strips(self, rows: int, width: int, masked: bool) -> Body:
-        """Strips of two nearly equal heights: 16 rows are 6 + 5 + 5, so that no work is wasted."""
-        n = -(-rows // self.height)
-        low, tall = divmod(rows, n)
-        s = Index("s")
-        short = self.tile(low, width, add(mul(s, const(low)), const(tall)), masked)
-        if not tall:
-            return short
-        high = self.tile(low + 1, width, mul(s, const(low + 1)), masked)
-        return (If(less(s, const(tall)), high), If(less(const(tall - 1), s), short))
+        return strip(self.rows, self.height, Index("s"), lambda h, first: self.tile(h, width, first, masked))
 
     def tile(self, height: int, width: int, first: Expr, masked: bool) -> Body:
         """acc[height][width vectors] for the rows from `first` and the columns of group `g`.

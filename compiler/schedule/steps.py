@@ -19,12 +19,14 @@ from ..loops import (
     Index,
     Let,
     Load,
+    Scalar,
     Stmt,
     Store,
     add,
     const,
     depends_on,
     floordiv,
+    less,
     map_access,
     mod,
     mul,
@@ -171,6 +173,30 @@ def let(var: str, value: Expr, body: Body) -> Body:
     if isinstance(value, (Const, Index)):
         return substitute(body, var, value)
     return (Let(var, value, body),)
+
+
+Tile = Callable[[int, Expr], Body]  # (height, first) -> the statements for `height` values from `first` on
+
+
+def strip(extent: Expr, height: int, s: Expr, tile: Tile) -> Body:
+    """Strip number `s` of `ceildiv(extent, height)`, as a tile of the height it has.
+
+    Strips of a known extent have two nearly equal heights: 16 rows by 6 are 6 + 5 + 5, so that no work is wasted. Those
+    of a dynamic one are full but for the last, which has a tile for every height it may have.
+    """
+    if isinstance(extent, Const):
+        low, tall = divmod(int(extent.value), -(-int(extent.value) // height))
+        short = tile(low, add(mul(s, const(low)), const(tall)))
+        if not tall:
+            return short
+        high = tile(low + 1, mul(s, const(low + 1)))
+        return (If(less(s, const(tall)), high), If(less(const(tall - 1), s), short))
+    first = mul(s, const(height))
+    left = sub(extent, first)
+    out: Body = (If(less(const(height - 1), left), tile(height, first)),)
+    for h in range(1, height):
+        out = (*out, If(Scalar("eq", (left, const(h)), "bool"), tile(h, first)))
+    return out
 
 
 def parallel(extent: Expr, var: str, parts: Expr, body: Body) -> Body:

@@ -1,0 +1,53 @@
+"""Depthwise convolutions have a tile of their own: against eager, for odd rows, ragged channels, strides, windows."""
+
+import numpy as np
+import pytest
+
+import tapecast as tc
+from tapecast import nn
+from tapecast.compiler.options import native_level
+
+LEVELS = [level for level in ("x86-64-v2", "x86-64-v3", "x86-64-v4") if level <= native_level()]
+
+
+def network(channels, kernel, stride, dilation=1):
+    """Products around the depthwise layer, so that its input and output are stored with channels last."""
+    padding = dilation * (kernel // 2)
+    return nn.Sequential(
+        nn.Conv2d(3, channels, 1),
+        nn.Conv2d(channels, channels, kernel, stride, padding, dilation, groups=channels),
+        nn.ReLU6(),
+        nn.Conv2d(channels, 5, 1),
+    ).eval()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    ("channels", "kernel", "stride", "size", "dilation"),
+    [
+        (16, 3, 1, (9, 7), 1),
+        (24, 3, 2, (12, 13), 1),
+        (7, 5, 1, (6, 11), 1),
+        (33, 3, 1, (8, 5), 2),
+        (20, 7, 1, (9, 9), 1),
+    ],
+)
+def test_a_depthwise_layer_agrees_with_eager(level, channels, kernel, stride, size, dilation, tmp_path):
+    model, x = network(channels, kernel, stride, dilation), tc.randn(2, 3, *size)
+    tc.jit.trace(model, (x,), check=False).compile(tmp_path / "m.so", target=level, verify=False)
+    with tc.no_grad():
+        wanted = model(x).numpy()
+    np.testing.assert_allclose(tc.runtime.load(tmp_path / "m.so")(x.numpy()), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_images_of_any_size(tmp_path):
+    model = network(20, 3, 2)
+    axes = {0: {0: "n", 2: tc.Dim("h", min=3, max=64), 3: tc.Dim("w", min=3, max=64)}}
+    traced = tc.jit.trace(model, (tc.randn(2, 3, 9, 11),), dynamic=axes, check=False)
+    traced.compile(tmp_path / "m.so", target="native", verify=False)
+    loaded = tc.runtime.load(tmp_path / "m.so")
+    for shape in [(1, 3, 3, 3), (3, 3, 4, 17), (1, 3, 31, 6), (2, 3, 16, 16)]:
+        x = tc.randn(shape)
+        with tc.no_grad():
+            wanted = model(x).numpy()
+        np.testing.assert_allclose(loaded(x.numpy()), wanted, rtol=1e-4, atol=1e-5)
