@@ -9,6 +9,7 @@ from ..eager.ops.types import Aval, dtype_name
 from ..tracer.dims import expr_of, merge_ranges, size_text
 from ..tracer.graph import Graph, Node
 from . import loops
+from .hosts import hosts_of
 from .layout import storage_orders
 from .library import Spec
 from .loops import Kernel
@@ -29,9 +30,10 @@ class Assembly:
         self.graph = graph
         self.fusion: Fusion = fuse(graph)
         outputs = [self.fusion.stored(o) for o in graph.outputs]
+        self.hosts = hosts_of(self.fusion, outputs)
         self.places: dict[Node, Place] = {}
         self.locations: dict[Node, Location] = {}
-        self.plan = plan(live_values(self.fusion, graph.outputs))
+        self.plan = plan(live_values(self.fusion, graph.outputs, hosts=self.hosts))
         self.constants: list[Any] = []
         self._place_all(outputs)
 
@@ -42,8 +44,11 @@ class Assembly:
             self._place(n, "out", Location("output", k))
         orders = storage_orders(self.graph, self.fusion, outputs)
         for g in self.fusion.groups:
-            if g.root not in self.places:
+            if g.root not in self.places and g.root not in self.hosts:
                 self._place(g.root, "temp", Location("temp", self.plan.offsets[g.root]), orders[g.root])
+        for value, pad in self.hosts.items():
+            self.locations[value] = self.locations[pad]
+            self.places[value] = self.places[pad]._replace(before=pad.attrs["before"], shape=pad.shape)
         for n in self.graph.nodes:
             if n.is_const and n.shape != ():
                 self._place(n, "weight", Location("constant", len(self.constants)))

@@ -56,17 +56,29 @@ class Plan(NamedTuple):
     text: str
 
 
-def live_values(fusion: Fusion, outputs: Sequence[Node], held: Sequence[Node] = ()) -> list[Value]:
+def live_values(
+    fusion: Fusion,
+    outputs: Sequence[Node],
+    held: Sequence[Node] = (),
+    hosts: Mapping[Node, Node] | None = None,
+) -> list[Value]:
     """The values that need workspace: roots that are neither an output (the caller's memory) nor in `held`.
 
-    A value is read wherever an alias of it is. Step k is group number k.
+    A value is read wherever an alias of it is. Step k is group number k. `hosts`: value -> the value it lives inside
+    of, whose memory is then live from the first of the two on to the last reader of either.
     """
+    homes = hosts or {}
     elsewhere = {fusion.stored(n) for n in (*outputs, *held)}
-    last = {fusion.stored(n): step for step, g in enumerate(fusion.groups) for n in g.inputs}
+    first: dict[Node, int] = {}
+    last: dict[Node, int] = {}
+    for step, g in enumerate(fusion.groups):
+        for n in (*map(fusion.stored, g.inputs), g.root):
+            last[homes.get(n, n)] = step
+        first.setdefault(homes.get(g.root, g.root), step)
     return [
-        Value(g.root, byte_size(g.root.single), step, last.get(g.root, step))
-        for step, g in enumerate(fusion.groups)
-        if g.root not in elsewhere
+        Value(root, byte_size(root.single), step, last[root])
+        for root, step in first.items()
+        if root not in elsewhere
     ]
 
 

@@ -38,6 +38,7 @@ F32 = "float32"
 LOWEST = Const(-3.4028234663852886e38, F32)
 
 Read = Callable[[Node, tuple[Expr, ...]], Expr]
+Write = Callable[[tuple[Expr, ...], Expr], Store]
 
 
 def f32(op: str, *args: Expr) -> Scalar:
@@ -48,9 +49,9 @@ def held(register: str) -> Load:
     return Load(register, (), F32)
 
 
-def attention(node: Node, read: Read, out: str, order: tuple[int, ...]) -> Body:
-    """The statements that compute `node`, a scaled_dot_product_attention, into the buffer `out`, whose axes are stored
-    in `order`; rows and columns of the last two axes are its own loops."""
+def attention(node: Node, read: Read, write: Write) -> Body:
+    """The statements that compute `node`, a scaled_dot_product_attention: `read(operand, index)` is an element of an
+    operand, `write(index, value)` stores one of the result."""
     q, k, v, *mask = node.inputs
     batch = tuple(Index(f"i{axis}") for axis in range(len(node.shape) - 2))
     row, column, d, e = Index("row"), Index("column"), Index("d"), Index("e")
@@ -78,8 +79,7 @@ def attention(node: Node, read: Read, out: str, order: tuple[int, ...]) -> Body:
     sums = (Store("score", (), Const(0.0, F32)), For("e", size_expr(q.shape[-1]), "serial", (product,)))
     one = registers(("score", "p", "new", "keep"), (*sums, Store("p", (), p), *step))
     seen: Body = (If(Scalar("le", (column, row), "bool"), one),) if node.attrs["causal"] else one
-    index = (*batch, row, d)
-    result = Store(out, tuple(index[a] for a in order), f32("div", carried, held("total")))
+    result = write((*batch, row, d), f32("div", carried, held("total")))
     body: Body = (
         Store("top", (), LOWEST),
         Store("total", (), Const(0.0, F32)),

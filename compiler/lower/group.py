@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 from typing import NamedTuple
 
 from ...eager.ops.types import dtype_name
 from ...tracer.graph import Node
-from ..loops import Body, Buffer, Const, Expr, For, Index, Kernel, Load, Store
+from ..loops import Body, Buffer, Const, Expr, For, If, Index, Kernel, Load, Scalar, Store, add, const, less
 from ..passes.fuse import Group
 from ..sizes import size_expr, size_names
 from .attention import attention
@@ -15,11 +16,21 @@ from .scalars import STATUS, LoopScalars, nest_allocs
 
 
 class Place(NamedTuple):
-    """Where a materialised value lives: its buffer's name, role, and the order its axes are stored in."""
+    """Where a materialised value lives: its buffer's name, role, and the order its axes are stored in.
+
+    In a buffer larger than itself: the shape of that one, and how far into it the value begins along each axis.
+    """
 
     name: str
     role: str
     order: tuple[int, ...]
+    before: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()
+
+    def at(self, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The index of an element in the buffer."""
+        moved = tuple(map(add, index, map(const, self.before))) if self.before else index
+        return tuple(moved[a] for a in self.order)
 
 
 class Reader:
@@ -46,28 +57,51 @@ class _Lowering:
         self.used: dict[str, Buffer] = {}
 
     def kernel(self, name: str) -> Kernel:
-        place = self.places[self.root]
-        if self.root.op is not None and self.root.op.name == "scaled_dot_product_attention":
-            body = attention(self.root, self.read, place.name, place.order)
-            return self.finished(name, body, place)
-        index = tuple(Index(f"i{axis}") for axis in range(len(self.root.shape)))
-        with self.s.block() as stmts:
-            value = self.compute(self.root, index)
-            self.s.emit(Store(place.name, tuple(index[a] for a in place.order), value))
-        body = nest_allocs(stmts)
-        for axis in reversed(place.order):
-            body = (For(f"i{axis}", size_expr(self.root.shape[axis]), "serial", body),)
-        return self.finished(name, body, place)
-
-    def finished(self, name: str, body: Body, place: Place) -> Kernel:
-        self.buffer(self.root, place)
+        root, place = self.root, self.places[self.root]
+        if root.op is not None and root.op.name == "scaled_dot_product_attention":
+            body = attention(root, self.read, self.store)
+        else:
+            index = tuple(Index(f"i{axis}") for axis in range(len(root.shape)))
+            body = self.border(index) if self.is_border() else self.value(index)
+            for axis in reversed(place.order):
+                body = (For(f"i{axis}", size_expr(root.shape[axis]), "serial", body),)
+        self.buffer(root, place)
         if self.s.reports:
             self.used[STATUS] = Buffer(STATUS, (Const(1),), "int32", "status")
         buffers = tuple(self.used.values())
         return Kernel(name, buffers, size_names(buffers, body), body)
 
+    def store(self, index: tuple[Expr, ...], value: Expr) -> Store:
+        place = self.places[self.root]
+        return Store(place.name, place.at(index), value)
+
+    def value(self, index: tuple[Expr, ...]) -> Body:
+        """The root's value at `index`, stored."""
+        with self.s.block() as stmts:
+            self.s.emit(self.store(index, self.compute(self.root, index)))
+        return nest_allocs(stmts)
+
+    def is_border(self) -> bool:
+        """Whether the root is a pad in whose middle its operand is already (`hosts.py`)."""
+        inputs = self.root.inputs
+        inner = self.places.get(inputs[0]) if inputs else None
+        return inner is not None and inner.name == self.places[self.root].name
+
+    def border(self, index: tuple[Expr, ...]) -> Body:
+        """What a pad puts around its operand, which is left alone."""
+        (inner,), attrs = self.root.inputs, self.root.attrs
+        outside: list[Expr] = []
+        for i, size, before, after in zip(index, inner.shape, attrs["before"], attrs["after"], strict=True):
+            if before:
+                outside.append(less(i, const(before)))
+            if after:
+                outside.append(less(add(size_expr(size), const(before - 1)), i))
+        cond = reduce(lambda a, b: Scalar("logical_or", (a, b), "bool"), outside, Const(False, "bool"))
+        return (If(cond, (self.store(index, self.s.const(attrs["value"], dtype_name(self.root.dtype))),)),)
+
     def buffer(self, node: Node, place: Place) -> None:
-        shape = tuple(size_expr(node.shape[a]) for a in place.order)
+        whole = place.shape or node.shape
+        shape = tuple(size_expr(whole[a]) for a in place.order)
         self.used[place.name] = Buffer(place.name, shape, dtype_name(node.dtype), place.role)
 
     def read(self, node: Node, index: tuple[Expr, ...]) -> Expr:
@@ -83,7 +117,7 @@ class _Lowering:
     def load(self, node: Node, index: tuple[Expr, ...]) -> Expr:
         place = self.places[node]
         self.buffer(node, place)
-        return Load(place.name, tuple(index[a] for a in place.order), dtype_name(node.dtype))
+        return Load(place.name, place.at(index), dtype_name(node.dtype))
 
     def compute(self, node: Node, index: tuple[Expr, ...]) -> Expr:
         if node.op is None or node not in self.inside:
