@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from .. import functional as F
-from ..modes import no_grad
-from ..tensor import Tensor
+from ... import functional as F
+from ...modes import no_grad
+from ...tensor import Tensor
 
 
 def with_gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
@@ -78,3 +78,30 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     for param in parameters:
         param.data = vec[start : start + param.numel()].reshape(param.shape).detach()
         start += param.numel()
+
+
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """The norm of all elements of `tensors` together; RuntimeError when it must be finite and is not."""
+    norm = total_norm(tensors, norm_type)
+    if error_if_nonfinite and not math.isfinite(norm.item()):
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
+            "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`"
+        )
+    return norm
+
+
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scale the gradients, in place, by max_norm / total_norm where that is below 1."""
+    with no_grad():
+        scale = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
+        for grad in with_gradients(parameters):
+            grad.mul_(scale)
