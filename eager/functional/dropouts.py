@@ -63,7 +63,35 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     check_probability(p)
     if not training or p == 0:
         return input
+    if p == 1:
+        return mul(input, 0.0)
     floor = -1.7580993408473766
     scale = 1 / sqrt((1 - p) * (1 + p * floor * floor))
     dropped = lt(rand(tuple(input.array.shape)), p)
     return where(dropped, floor, input) * scale - scale * p * floor
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Channels of [N, C, D, H, W] or [C, D, H, W] dropped whole."""
+    out = feature_dropout(input, p, training, 3)
+    return write(input, out) if inplace and out is not input else out
+
+
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """alpha_dropout of whole channels: one draw for each of the first two axes."""
+    from .creation import rand
+    from .pointwise import lt
+
+    check_probability(p)
+    if not training or p == 0:
+        return input
+    if p == 1:
+        out = mul(input, 0.0)
+    else:
+        floor = -1.7580993408473766
+        scale = 1 / sqrt((1 - p) * (1 + p * floor * floor))
+        lead = (*input.array.shape[:2], *(1,) * (input.ndim - 2))
+        out = where(lt(rand(lead), p), floor, input) * scale - scale * p * floor
+    return write(input, out) if inplace else out

@@ -102,10 +102,17 @@ def instance_norm(
     eps: float = 1e-05,
 ) -> Tensor:
     """Each channel of each sample normalised over its own plane."""
-    c = input.array.shape[1]
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
-    return group_norm(input, c, weight, bias, eps)
+    shape = input.array.shape
+    if prod(shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    if running_mean is not None and running_var is not None:
+        axes_ = tuple(range(2, input.ndim))
+        with no_grad():
+            for running, plane in ((running_mean, mean(input, axes_)), (running_var, var(input, axes_))):
+                running.mul_(1 - momentum).add_(mean(plane.detach(), 0), alpha=momentum)
+    return group_norm(input, shape[1], weight, bias, eps)
 
 
 def group_norm(

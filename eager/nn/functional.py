@@ -81,6 +81,7 @@ from ..functional import (
     triplet_margin_loss,
     unfold,
 )
+from ..functional.dropouts import dropout3d, feature_alpha_dropout
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -105,8 +106,10 @@ __all__ = [
     "dropout",
     "dropout1d",
     "dropout2d",
+    "dropout3d",
     "elu",
     "embedding",
+    "feature_alpha_dropout",
     "gaussian_nll_loss",
     "gelu",
     "glu",

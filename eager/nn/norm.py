@@ -196,3 +196,103 @@ def reset_affine(module: Module) -> None:
         init.ones_(module.weight)
     if module.bias is not None:
         init.zeros_(module.bias)
+
+
+class BatchNorm3d(BatchNorm):
+    """BatchNorm of volumes (N, C, D, H, W)."""
+
+    ndims = (5,)
+
+
+class RMSNorm(Module):
+    """Divides by the root mean square over the last axes, of sizes `normalized_shape`, then scales."""
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
+        weight = Parameter(F.ones(shape, device=device, dtype=dtype)) if elementwise_affine else None
+        self.register_parameter("weight", weight)
+
+    def reset_parameters(self) -> None:
+        """Scale 1."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class LocalResponseNorm(Module):
+    """x / (k + alpha * mean of squares over `size` neighbouring channels) ** beta."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class InstanceNorm(BatchNorm):
+    """Normalises each channel of each sample over its own plane; without a batch, input ranks one less."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        self.check_input(input)
+        batched = input.ndim == max(self.ndims)
+        out = F.instance_norm(
+            input if batched else input.unsqueeze(0),
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            self.momentum or 0.0,
+            self.eps,
+        )
+        return out if batched else out.squeeze(0)
+
+
+class InstanceNorm1d(InstanceNorm):
+    """InstanceNorm of (N, C, L) or (C, L)."""
+
+    ndims = (2, 3)
+
+
+class InstanceNorm2d(InstanceNorm):
+    """InstanceNorm of (N, C, H, W) or (C, H, W)."""
+
+    ndims = (3, 4)
+
+
+class InstanceNorm3d(InstanceNorm):
+    """InstanceNorm of (N, C, D, H, W) or (C, D, H, W)."""
+
+    ndims = (4, 5)
