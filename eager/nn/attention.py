@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F
-from ..dtypes import bool_
+from ..functional.multihead import multi_head_attention_forward
 from ..tensor import Tensor
 from . import init
 from .linear import Linear
@@ -13,11 +13,15 @@ from .module import Module
 from .parameter import Parameter
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """Linear, under the name that PyTorch prints for the output projection of attention."""
+
+
 class MultiheadAttention(Module):
     """`num_heads` attentions side by side, each over embed_dim / num_heads features of projected inputs.
 
-    Inputs are (L, N, embed_dim), or with `batch_first` (N, L, embed_dim), or without a batch (L, embed_dim).
-    Keys and values have the same number of features as queries.
+    Inputs are (L, N, embed_dim), or with `batch_first` (N, L, embed_dim), or without a batch (L, embed_dim);
+    keys have `kdim` features and values `vdim`, embed_dim where they are None.
     """
 
     def __init__(
@@ -26,6 +30,10 @@ class MultiheadAttention(Module):
         num_heads: int,
         dropout: float = 0.0,
         bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
         batch_first: bool = False,
         device: Any = None,
         dtype: Any = None,
@@ -39,21 +47,43 @@ class MultiheadAttention(Module):
         if embed_dim % num_heads:
             raise AssertionError("embed_dim must be divisible by num_heads")
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
-        self.dropout, self.batch_first = dropout, batch_first
-        self.in_proj_weight = Parameter(F.empty(3 * embed_dim, embed_dim, device=device, dtype=dtype))
-        if bias:
-            self.in_proj_bias = Parameter(F.empty(3 * embed_dim, device=device, dtype=dtype))
-        else:
-            self.register_parameter("in_proj_bias", None)
-        self.out_proj = Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
+        self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
+        self._qkv_same_embed_dim = self.kdim == embed_dim == self.vdim
+        self.dropout, self.batch_first, self.add_zero_attn = dropout, batch_first, add_zero_attn
+        like = {"device": device, "dtype": dtype}
+        self.add_projections(bias, like)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **like)
+        for name in ("bias_k", "bias_v"):
+            self.register_parameter(
+                name, Parameter(F.empty((1, 1, embed_dim), **like)) if add_bias_kv else None
+            )
         self.reset_parameters()
 
+    def add_projections(self, bias: bool, like: dict[str, Any]) -> None:
+        width = self.embed_dim
+        shapes: dict[str, tuple[int, int] | None] = {
+            "q_proj_weight": (width, width),
+            "k_proj_weight": (width, self.kdim),
+            "v_proj_weight": (width, self.vdim),
+            "in_proj_weight": None,
+        }
+        if self._qkv_same_embed_dim:
+            shapes = dict.fromkeys(shapes) | {"in_proj_weight": (3 * width, width)}
+        for name, shape in shapes.items():
+            self.register_parameter(name, Parameter(F.empty(shape, **like)) if shape else None)
+        self.register_parameter("in_proj_bias", Parameter(F.empty(3 * width, **like)) if bias else None)
+
     def reset_parameters(self) -> None:
-        """Draw new initial values; biases are zero."""
-        init.xavier_uniform_(self.in_proj_weight)
+        """Draw new initial values; biases of the projections are zero."""
+        for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
+            if (weight := getattr(self, name)) is not None:
+                init.xavier_uniform_(weight)
         for bias in (self.in_proj_bias, self.out_proj.bias):
             if bias is not None:
                 init.zeros_(bias)
+        for extra in (self.bias_k, self.bias_v):
+            if extra is not None:
+                init.xavier_normal_(extra)
 
     def forward(
         self,
@@ -73,59 +103,29 @@ class MultiheadAttention(Module):
         `average_attn_weights=False` those of each, (N, num_heads, L, S). `is_causal` tells that `attn_mask`,
         which must be given, is causal.
         """
-        if is_causal and attn_mask is None:
-            raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
-        batched = query.ndim == 3
-        q, k, v = (self.batch_first_of(x, batched) for x in (query, key, value))
-        mask = self.mask(attn_mask, key_padding_mask, q, batched)
-        out, weights = self.attend(*map(self.split_heads, self.project(q, k, v)), mask=mask)
-        out = self.out_proj(out.transpose(1, 2).reshape(q.shape))
-        if batched and not self.batch_first:
-            out = out.transpose(0, 1)
-        if need_weights and average_attn_weights:
-            weights = weights.mean(1)
-        if not batched:
-            out, weights = out.squeeze(0), weights.squeeze(0)
-        return out, weights if need_weights else None
-
-    def batch_first_of(self, x: Tensor, batched: bool) -> Tensor:
-        if not batched:
-            return x.unsqueeze(0)
-        return x if self.batch_first else x.transpose(0, 1)
-
-    def project(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
-        weights = self.in_proj_weight.chunk(3)
-        biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
-        return tuple(F.linear(x, w, b) for x, w, b in zip((q, k, v), weights, biases, strict=True))
-
-    def split_heads(self, x: Tensor) -> Tensor:
-        """(N, L, embed_dim) to (N, num_heads, L, head_dim)."""
-        return x.reshape(x.shape[0], x.shape[1], self.num_heads, self.head_dim).transpose(1, 2)
-
-    def mask(
-        self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, q: Tensor, batched: bool
-    ) -> Tensor | None:
-        """Both masks as what to add to the scores (N, num_heads, L, S); None without masks."""
-        total = None
-        if attn_mask is not None:
-            total = additive(attn_mask, q)
-            if total.ndim == 3:
-                total = total.reshape(-1, self.num_heads, *total.shape[1:])
-        if key_padding_mask is not None:
-            padding = additive(key_padding_mask if batched else key_padding_mask.unsqueeze(0), q)
-            padding = padding.unsqueeze(1).unsqueeze(1)
-            total = padding if total is None else total + padding
-        return total
-
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        scores = q * self.head_dim**-0.5 @ k.transpose(-2, -1)
-        weights = F.softmax(scores if mask is None else scores + mask, -1)
-        weights = F.dropout(weights, self.dropout, self.training)
-        return weights @ v, weights
-
-
-def additive(mask: Tensor, like: Tensor) -> Tensor:
-    """A boolean mask as numbers: -inf where True, so that softmax gives 0 there."""
-    if mask.dtype != bool_:
-        return mask
-    return F.zeros(mask.shape, dtype=like.dtype, device=like.device).masked_fill(mask, float("-inf"))
+        turn = self.batch_first and query.ndim == 3
+        inputs = (x.transpose(0, 1) if turn else x for x in (query, key, value))
+        out, weights = multi_head_attention_forward(
+            *inputs,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            training=self.training,
+            key_padding_mask=key_padding_mask,
+            need_weights=need_weights,
+            attn_mask=attn_mask,
+            use_separate_proj_weight=not self._qkv_same_embed_dim,
+            q_proj_weight=self.q_proj_weight,
+            k_proj_weight=self.k_proj_weight,
+            v_proj_weight=self.v_proj_weight,
+            average_attn_weights=average_attn_weights,
+            is_causal=is_causal,
+        )
+        return out.transpose(0, 1) if turn else out, weights

@@ -82,6 +82,7 @@ from ..functional import (
     unfold,
 )
 from ..functional.dropouts import dropout3d, feature_alpha_dropout
+from ..functional.multihead import multi_head_attention_forward
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -136,6 +137,7 @@ __all__ = [
     "max_pool2d",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
     "nll_loss",
     "normalize",
     "one_hot",

@@ -150,3 +150,46 @@ def default_bias_(bias: Tensor, weight: Tensor) -> Tensor:
     fan_in = fans(weight)[0]
     bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
     return uniform_(bias, -bound, bound)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """Orthogonal rows or columns, times `gain`; all axes but the first count as one (Saxe et al. 2013)."""
+    if tensor.ndim < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
+    rows = tensor.shape[0]
+    columns = tensor.numel() // rows
+    with no_grad():
+        flat = normal_(tensor.new_empty((max(rows, columns), min(rows, columns))), generator=generator)
+        q, r = namespace_of((flat.array,)).linalg.qr(flat.array)
+        q = q * namespace_of((q,)).sign(r.diagonal())  # the signs make the draw uniform
+        q = q.T if rows < columns else q
+        return tensor.copy_(Tensor(q.reshape(tuple(tensor.shape)))).mul_(gain)
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """A convolution's weight (out, in / groups, kernel...) that hands on as many channels as it can."""
+    if not 3 <= tensor.ndim <= 5:
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if tensor.shape[0] % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    out = tensor.shape[0] // groups
+    centre = tuple(size // 2 for size in tensor.shape[2:])
+    with no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(out, tensor.shape[1])):
+                tensor[(group * out + channel, channel, *centre)] = 1
+        return tensor
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Normal columns, of which each has a share `sparsity` of zeros, at random (Martens 2010)."""
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    zeros = math.ceil(sparsity * tensor.shape[0])
+    with no_grad():
+        tensor.normal_(0, std, generator=generator)
+        order = tensor.new_empty(tensor.shape).uniform_(0, 1, generator=generator).argsort(0)
+        return tensor.mul_((order.argsort(0) >= zeros).to(tensor.dtype))
