@@ -56,6 +56,8 @@ def embedding(
     sparse: bool = False,
 ) -> Tensor:
     """Rows of weight [rows, width] at the positions in input. The row padding_idx gets no gradient."""
+    if weight.ndim != 2:
+        raise RuntimeError(f"'weight' must be 2-D, got {weight.ndim}-D; rows are vectors, [rows, width]")
     at = int64_index("embedding", input)
     if max_norm is not None:
         with no_grad():

@@ -43,7 +43,18 @@ def rms_norm(
     from ..dtypes import finfo
     from .pointwise import rsqrt
 
-    axes_ = tuple(range(-len(tuple(normalized_shape)), 0))
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but "
+            "got normalized_shape = []"
+        )
+    if tuple(input.array.shape[max(input.ndim - len(shape), 0) :]) != shape:
+        raise RuntimeError(
+            f"Given normalized_shape={list(map(int, shape))}, expected input with shape [*, "
+            f"{', '.join(str(int(n)) for n in shape)}], but got input of size{list(map(int, input.array.shape))}"
+        )
+    axes_ = tuple(range(-len(shape), 0))
     small = finfo(input.array.dtype).eps if eps is None else eps
     out = input * rsqrt(mean(input * input, axes_, keepdim=True) + small)
     return out if weight is None else out * weight
@@ -124,6 +135,8 @@ def group_norm(
 ) -> Tensor:
     """Groups of channels of each sample normalised together, then scaled and shifted channel by channel."""
     shape = input.array.shape
+    if len(shape) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
     if shape[1] % num_groups:
         raise RuntimeError(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape "

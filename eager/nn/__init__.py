@@ -34,7 +34,7 @@ from .activations import (
     Threshold,
 )
 from .attention import MultiheadAttention
-from .containers import ModuleDict, ModuleList, ParameterList, Sequential
+from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .conv import Conv2d
 from .distance import Bilinear, CosineSimilarity, PairwiseDistance
 from .dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
@@ -124,6 +124,7 @@ __all__ = [
     "PReLU",
     "PairwiseDistance",
     "Parameter",
+    "ParameterDict",
     "ParameterList",
     "RMSNorm",
     "RNNBase",

@@ -257,3 +257,78 @@ def describe(value: Any) -> str:
     device = "" if value.device.type == "cpu" else f" ({value.device})"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
     return f"{kind} containing: [{value.dtype} of size {size}{device}]"
+
+
+class ParameterDict(Module):
+    """A dict of parameters that the parent module knows about; a tensor becomes a parameter."""
+
+    def __init__(self, parameters: Any = None) -> None:
+        super().__init__()
+        self._keys: dict[str, None] = {}
+        if parameters is not None:
+            self.update(parameters)
+
+    def __getitem__(self, key: str) -> Any:
+        return getattr(self, str(key))
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        setattr(self, str(key), as_parameter(value))
+        self._keys[str(key)] = None
+
+    def __delitem__(self, key: str) -> None:
+        del self._keys[key]
+        delattr(self, str(key))
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._keys)
+
+    def keys(self) -> Iterable[str]:
+        """The names, in the order they were added."""
+        return self._keys.keys()
+
+    def values(self) -> Iterable[Any]:
+        """The parameters."""
+        return (self[key] for key in self._keys)
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """Names and parameters."""
+        return ((key, self[key]) for key in self._keys)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The parameter of that name, or `default`."""
+        return self[key] if key in self else default
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The parameter of that name, which is `default` where there was none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: str) -> Any:
+        """Take a parameter out."""
+        value = self[key]
+        del self[key]
+        return value
+
+    def clear(self) -> None:
+        """Take all parameters out."""
+        for key in list(self._keys):
+            del self[key]
+
+    def update(self, parameters: Any) -> None:
+        """Add the parameters of a dict or of pairs."""
+        pairs = parameters.items() if hasattr(parameters, "items") else parameters
+        for key, value in pairs:
+            self[key] = value
+
+    def extra_repr(self) -> str:
+        return "\n".join(f"  ({key}): {describe(value)}" for key, value in self.items())

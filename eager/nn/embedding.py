@@ -33,11 +33,12 @@ class Embedding(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if max_norm is not None or scale_grad_by_freq or sparse:
+        if scale_grad_by_freq or sparse:
             raise ValueError(
-                "Embedding takes no max_norm, scale_grad_by_freq or sparse; leave them out and scale the weight "
-                "or its gradient in the training loop"
+                "Embedding takes no scale_grad_by_freq or sparse; leave them out and scale the gradient in the "
+                "training loop"
             )
+        self.max_norm, self.norm_type = max_norm, norm_type
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = row(padding_idx, num_embeddings)
         if _weight is None:
@@ -52,12 +53,19 @@ class Embedding(Module):
             self.weight = Parameter(_weight, requires_grad=not _freeze)
 
     @classmethod
-    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> Self:
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+    ) -> Self:
         """An embedding whose table is the matrix `embeddings`; frozen, it is not trained."""
         if embeddings.ndim != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
-        return cls(rows, columns, padding_idx, _weight=embeddings, _freeze=freeze)
+        return cls(rows, columns, padding_idx, max_norm, norm_type, _weight=embeddings, _freeze=freeze)
 
     def reset_parameters(self) -> None:
         """Draw new initial values."""
@@ -67,11 +75,13 @@ class Embedding(Module):
                 self.weight[self.padding_idx].fill_(0)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.embedding(input, self.weight, self.padding_idx)
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type)
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+        limit = "" if self.max_norm is None else f", max_norm={self.max_norm}"
+        kind = "" if self.norm_type == 2 else f", norm_type={self.norm_type}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}{limit}{kind}"
 
 
 def row(padding_idx: int | None, rows: int) -> int | None:
