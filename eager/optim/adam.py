@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from .. import functional as F
 from ..tensor import Tensor
-from .optimizer import Group, Optimizer, check_setting, refuse
+from .optimizer import Group, Optimizer, check_setting
 from .updates import full_gradient, increment, largest, number, run, sqrt
 
 
@@ -41,7 +41,6 @@ class Adam(Optimizer):
         check_setting("beta parameter at index 0", betas[0], 0 <= betas[0] < 1)
         check_setting("beta parameter at index 1", betas[1], 0 <= betas[1] < 1)
         check_setting("weight_decay value", weight_decay, weight_decay >= 0)
-        refuse(differentiable=differentiable)
         defaults = {
             "lr": lr,
             "betas": betas,

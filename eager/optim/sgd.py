@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import functional as F
 from ..tensor import Tensor
-from .optimizer import Group, Optimizer, check_setting, refuse
+from .optimizer import Group, Optimizer, check_setting
 from .updates import full_gradient, number, run
 
 
@@ -39,7 +39,6 @@ class SGD(Optimizer):
         )
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        refuse(differentiable=differentiable)
         defaults = {
             "lr": lr,
             "momentum": momentum,

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import functional as F
 from ..caller import user_place
+from ..modes import is_grad_enabled
 from ..ops.executor import current, namespace_of, run_eagerly
 from ..tensor import Tensor
 
@@ -23,8 +24,8 @@ PIECE = 32768
 
 
 def recording() -> bool:
-    """Whether ops are noted down, so that a step must be made of them."""
-    return current.get() is not run_eagerly
+    """Whether ops are noted down, in a graph or on the tape, so that a step must be made of them."""
+    return current.get() is not run_eagerly or is_grad_enabled()
 
 
 def number(value: Any) -> Any:
@@ -87,3 +88,43 @@ def sqrt(x: Any) -> Any:
 def largest(x: Any, y: Any) -> Any:
     """The larger of two tensors or arrays, by element."""
     return F.maximum(x, y) if isinstance(x, Tensor) else namespace_of((x,)).maximum(x, y)
+
+
+def multiply(written: Sequence[Any], read: Sequence[Any], factor: Any) -> None:
+    """The rule that scales."""
+    value = written[0]
+    value *= factor.to(value.dtype) if isinstance(factor, Tensor) else factor
+
+
+def absolute(x: Any) -> Any:
+    """|x| of a tensor or an array."""
+    return x.abs() if isinstance(x, Tensor) else abs(x)
+
+
+def sign(x: Any) -> Any:
+    """-1, 0 or 1, of a tensor or an array."""
+    return x.sign() if isinstance(x, Tensor) else namespace_of((x,)).sign(x)
+
+
+def bounded(x: Any, low: float, high: float) -> Any:
+    """A tensor or an array, kept within bounds."""
+    if isinstance(x, Tensor):
+        return x.clamp(low, high)
+    xp = namespace_of((x,))
+    return xp.minimum(xp.maximum(x, x.dtype.type(low)), x.dtype.type(high))
+
+
+def at_least(value: Any, bound: float) -> Any:
+    """The larger one of a number, or a tensor of one, and a bound."""
+    return value.clamp(min=bound) if isinstance(value, Tensor) else max(value, bound)
+
+
+def choose(condition: Any, x: Any, y: Any, like: Any) -> Any:
+    """x where the condition (a tensor, an array or a bool) holds, else y; numbers in the dtype of `like`."""
+    if isinstance(condition, Tensor):
+        x, y = (v if isinstance(v, Tensor) else F.tensor(v, dtype=like.dtype) for v in (x, y))
+        return F.where(condition, x, y)
+    if isinstance(condition, bool):
+        return x if condition else y
+    xp = namespace_of((condition,))
+    return xp.where(condition, xp.asarray(x, like.dtype), xp.asarray(y, like.dtype))
