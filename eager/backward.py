@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -13,31 +14,39 @@ from .caller import place_text
 from .modes import ModeContext, enable_grad, mode
 from .ops.reads import reads_of
 from .ops.table import TABLE
-from .tape import Item, Node
+from .tape import Item, Node, PackedNode
 from .tensor import Leaf, Storage, Tensor
+
+FREED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
+    "after calling backward."
+)
 
 # ---- gradients of one node ---------------------------------------------------------------------------------
 
 
 def gradients(node: Any, g: Any, create: bool) -> Sequence[Any]:
     """The gradient of each input (None where there is none), given the output's."""
-    return op_gradients(node, g, create) if type(node) is Node else node.gradients(g)
+    if type(node) is Node:
+        return op_gradients(node, g, create, node)
+    if type(node) is PackedNode:
+        if node.inputs is None:
+            raise RuntimeError(FREED)
+        return op_gradients(node.unpacked(), g, create, node)
+    return node.gradients(g)
 
 
-def op_gradients(node: Node, g: Any, create: bool) -> Sequence[Any]:
-    """Apply the op's gradient rules for the operands that want one."""
+def op_gradients(node: Node, g: Any, create: bool, owner: Node) -> Sequence[Any]:
+    """Apply the op's gradient rules for the operands that want one. The output is at `owner` on the tape."""
     if node.inputs is None:
-        raise RuntimeError(
-            "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-            "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
-            "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or "
-            "if you need to access saved tensors after calling backward."
-        )
+        raise RuntimeError(FREED)
     op, attrs, inputs = node.op, node.attrs, node.inputs
     vjp = op.vjp
     if vjp is None:
         return decomposed_gradients(node, g, create)
-    out = None if node.out is None else saved_output(node)
+    out = None if node.out is None else saved_output(node, owner)
     if callable(vjp):
         check_saved(node, range(len(inputs)))
         return vjp(tape.F, g, out, *inputs, **attrs)
@@ -52,12 +61,12 @@ def op_gradients(node: Node, g: Any, create: bool) -> Sequence[Any]:
     return grads
 
 
-def saved_output(node: Node) -> Tensor:
+def saved_output(node: Node, owner: Node) -> Tensor:
     """The output as the rules see it: its saved value, at the node's place on the tape."""
     if node.storage is not None and node.storage.written > node.seq:
         raise stale(node, node.storage, "output", node.out)
     out = Tensor(node.out)
-    out.node = node
+    out.node = owner
     return out
 
 
@@ -115,6 +124,7 @@ class Walk:
         self.heap: list[tuple[int, Any]] = []
         self.found: dict[Any, Any] = dict.fromkeys(wanted)
         self.leaves: list[tuple[Leaf, Tensor]] = []
+        self.at_end: list[Any] = []  # called when all gradients have come
 
     def add(self, node: Any, g: Tensor) -> None:
         """A gradient arrives at a node: summed with those already there."""
@@ -126,7 +136,7 @@ class Walk:
             self.waiting[node] = there + g
 
     def run(self) -> None:
-        anomaly = mode.get().anomaly
+        anomaly = mode.get().anomaly and mode.get().check_nan
         while self.heap:
             _, node = heapq.heappop(self.heap)
             g = self.waiting.pop(node)
@@ -157,7 +167,11 @@ class Walk:
         within = self.within
         if within is not None and not any(e is not None and e in within for e in node.edges):
             return
+        if node.node_hooks is not None:
+            g = run_node_hooks(node, "before", g)
         grads = gradients(node, tuple(g) if type(g) is list else g, self.create)
+        if node.node_hooks is not None:
+            grads = run_node_hooks(node, "after", grads, g)
         inputs = node.inputs
         for k, edge in enumerate(node.edges):
             if edge is None or (within is not None and edge not in within):
@@ -198,12 +212,26 @@ def run_hooks(node: Any, g: Any) -> Any:
     return g
 
 
+def run_node_hooks(node: Any, kind: str, grads: Any, *more: Any) -> Any:
+    """A node's hooks see its gradients as tuples, and may replace them."""
+    given = tuple(grads) if isinstance(grads, tuple | list) else (grads,)
+    seen = [g if isinstance(g, tuple | list) else (g,) for g in more]
+    for hook in [hook for when, hook in list((node.node_hooks or {}).values()) if when == kind]:
+        changed = hook(given, *map(tuple, seen))
+        given = given if changed is None else tuple(changed)
+    return given if more or isinstance(grads, tuple | list) else given[0]
+
+
 def check_finite(node: Any, g: Tensor) -> None:
     if np.isnan(g._read_cpu("detect_anomaly")).any():
         where = node.line or "a line outside detect_anomaly()"
         raise RuntimeError(
             f"Function '{node.name}' returned nan values in its backward; its forward is at {where}"
         )
+
+
+def note(root: Any) -> None:
+    """Told of the root of each backward pass; `autograd.leaks` puts itself here."""
 
 
 def backward(
@@ -218,6 +246,10 @@ def backward(
     Nothing is written unless the whole walk succeeds.
     """
     roots = seeds(tensors, gradients)
+    if inputs is not None and not inputs:
+        raise RuntimeError("'inputs' argument to backward() cannot be empty.")
+    for node, _ in roots:
+        note(node)
     wanted = None if inputs is None else [place(t) for t in inputs]
     keep = create_graph if retain_graph is None else retain_graph
     walk = walk_from(roots, keep, create_graph, wanted)
@@ -236,11 +268,23 @@ def grad(
     grad_outputs: Sequence[Tensor | None] | Tensor | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of the sum of `outputs` (weighted by `grad_outputs`) with respect to `inputs`, as a tuple."""
+    """The gradients of the sum of `outputs` (weighted by `grad_outputs`) with respect to `inputs`, as a tuple.
+
+    `is_grads_batched`: the first axis of `grad_outputs` numbers weightings, and that of the results with them.
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got False"
+        )
     outputs, inputs = as_list(outputs), as_list(inputs)
+    if is_grads_batched:
+        options = (retain_graph, create_graph, allow_unused, materialize_grads)
+        return batched_grad(outputs, inputs, as_list(grad_outputs), *options)
     roots = seeds(outputs, None if grad_outputs is None else as_list(grad_outputs))
     keep = create_graph if retain_graph is None else retain_graph
     nodes = [place(t) for t in inputs]
@@ -254,6 +298,33 @@ def grad(
             "if this is the desired behavior."
         )
     return tuple(grads)
+
+
+def batched_grad(
+    outputs: list[Tensor],
+    inputs: list[Tensor],
+    weightings: list[Tensor | None],
+    retain_graph: bool | None,
+    create_graph: bool,
+    allow_unused: bool | None,
+    materialize_grads: bool,
+) -> tuple[Tensor | None, ...]:
+    """`grad` for each of the weightings along the first axis, stacked."""
+    count = next(int(w.array.shape[0]) for w in weightings if w is not None)
+    keep = create_graph if retain_graph is None else retain_graph
+    rows = [
+        grad(
+            outputs,
+            inputs,
+            [None if w is None else w[i] for w in weightings],
+            retain_graph=keep or i < count - 1,
+            create_graph=create_graph,
+            allow_unused=allow_unused,
+            materialize_grads=materialize_grads,
+        )
+        for i in range(count)
+    ]
+    return tuple(None if column[0] is None else tape.F.stack(column) for column in zip(*rows, strict=True))
 
 
 def as_list(value: Any) -> list[Any]:
@@ -296,8 +367,22 @@ def walk_from(roots: list[tuple[Any, Tensor]], keep: bool, create: bool, wanted:
         for node, g in roots:
             if within is None or node in within:
                 walk.add(node, g)
-        walk.run()
+        token = _walk.set(walk)
+        try:
+            walk.run()
+            for call in walk.at_end:
+                call()
+        finally:
+            _walk.reset(token)
     return walk
+
+
+_walk: ContextVar[Walk | None] = ContextVar("walk", default=None)
+
+
+def current_walk() -> Walk | None:
+    """The backward pass that runs now."""
+    return _walk.get()
 
 
 def leading_to(wanted: list[Any], roots: list[Any]) -> set[Any]:

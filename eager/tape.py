@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .caller import user_line
-from .modes import mode
+from .modes import ModeContext, mode
 from .ops.executor import current
 from .ops.reads import READ, UNUSED, Reads, reads_of
 from .ops.table import Op
@@ -36,6 +36,43 @@ class Shape(NamedTuple):
         return len(self.shape)
 
 
+class Packed:
+    """A saved tensor, as hooks of saved tensors have packed it, with its place on the tape."""
+
+    __slots__ = ("dtype", "node", "shape", "unpack", "value")
+
+    def __init__(self, tensor: Tensor, saving: Any) -> None:
+        pack, self.unpack = saving
+        self.shape, self.dtype, self.node = tensor.array.shape, tensor.array.dtype, tensor.node
+        with ModeContext(saving=None, taping=False):
+            self.value = pack(tensor)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def unpacked(self) -> Tensor:
+        """The tensor again, with its history."""
+        with ModeContext(saving=None):
+            found = self.unpack(self.value)
+        if not isinstance(found, Tensor):
+            raise TypeError(
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got {type(found).__name__}"
+            )
+        out = Tensor(found.array)
+        out.node = self.node
+        return out
+
+
+class Name(str):
+    """A name that may be called, as `grad_fn.name()` is in PyTorch."""
+
+    __slots__ = ()
+
+    def __call__(self) -> str:
+        return str(self)
+
+
 #: What PyTorch calls the ops whose names differ.
 NAMES = {"matmul": "Mm", "linear": "Addmm", "conv2d": "Convolution", "reshape": "View", "cast": "ToCopy"}
 
@@ -51,6 +88,7 @@ class Node:
         "inputs",
         "label",
         "line",
+        "node_hooks",
         "op",
         "out",
         "retained",
@@ -67,6 +105,7 @@ class Node:
     storage: Storage | None
     hooks: dict[int, Any] | None
     retained: Any
+    node_hooks: dict[int, Any] | None
     line: str
     label: str
 
@@ -79,18 +118,41 @@ class Node:
         self.edges = edges
         self.out = out
         self.seq = next_sequence()
-        self.storage = self.hooks = self.retained = None
+        self.storage = self.hooks = self.retained = self.node_hooks = None
         self.line = self.label = ""
 
     @property
-    def name(self) -> str:
+    def name(self) -> Name:
         """PyTorch's kind of name: MulBackward0."""
         label = self.label or NAMES.get(self.op.name) or "".join(map(str.capitalize, self.op.name.split("_")))
-        return label if "Backward" in label else f"{label}Backward0"
+        return Name(label if "Backward" in label else f"{label}Backward0")
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        return tuple((edge, 0) for edge in self.edges)
+        """The nodes of the inputs (None for one without gradient), and which of their outputs the input is."""
+        return tuple((edge.edges[0], edge.index) if type(edge) is Item else (edge, 0) for edge in self.edges)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What is known of the forward: its line, under `detect_anomaly`."""
+        return {"line": self.line} if self.line else {}
+
+    def register_hook(self, hook: Any) -> Any:
+        """Call `hook(grad_inputs, grad_outputs)` after this node's gradients; it may return other grad_inputs."""
+        return self._register(("after", hook))
+
+    def register_prehook(self, hook: Any) -> Any:
+        """Call `hook(grad_outputs)` before this node's gradients; it may return other grad_outputs."""
+        return self._register(("before", hook))
+
+    def _register(self, hook: tuple[str, Any]) -> Any:
+        from .hooks import RemovableHandle
+
+        if self.node_hooks is None:
+            self.node_hooks = {}
+        handle = RemovableHandle(self.node_hooks)
+        self.node_hooks[handle.id] = hook
+        return handle
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
@@ -100,6 +162,22 @@ class Node:
         reads = reads_of(self.op)
         if reads.any:
             self.inputs = self.out = None
+
+
+class PackedNode(Node):
+    """A node whose saved tensors were handed to hooks of saved tensors."""
+
+    __slots__ = ()
+
+    def __init__(self, op: Any, attrs: Any, inputs: Any, edges: Any, out: Any, saving: Any) -> None:
+        packed = tuple(Packed(t, saving) if isinstance(t, Tensor) else t for t in inputs)
+        super().__init__(op, attrs, packed, edges, None if out is None else Packed(Tensor(out), saving))
+
+    def unpacked(self) -> Node:
+        """An ordinary node of the same operation, with the tensors again."""
+        inputs = tuple(t.unpacked() if type(t) is Packed else t for t in self.inputs or ())
+        out = None if self.out is None else self.out.unpacked().array
+        return Node(self.op, self.attrs, inputs, self.edges, out)
 
 
 class Item:
@@ -114,8 +192,24 @@ class Item:
         self.hooks = self.retained = self.storage = None
 
     @property
-    def name(self) -> str:
+    def name(self) -> Name:
         return self.edges[0].name
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        return self.edges[0].next_functions
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return self.edges[0].metadata
+
+    def register_hook(self, hook: Any) -> Any:
+        """As the node's."""
+        return self.edges[0].register_hook(hook)
+
+    def register_prehook(self, hook: Any) -> Any:
+        """As the node's."""
+        return self.edges[0].register_prehook(hook)
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
@@ -199,8 +293,12 @@ def record(
         saved = tuple([t.array.shape for t in inputs])
     else:
         saved = kept(reads, inputs)
-    node = Node(op, attrs, saved, edges, value if reads.out else None)
-    if mode.get().anomaly:
+    now = mode.get()
+    if now.saving is None:
+        node = Node(op, attrs, saved, edges, value if reads.out else None)
+    else:
+        node = PackedNode(op, attrs, saved, edges, value if reads.out else None, now.saving)
+    if now.anomaly:
         node.line = user_line()
     return node
 

@@ -120,8 +120,16 @@ class Leaf:
         self.hooks: dict[int, Any] | None = None
         self.post_hooks: dict[int, Any] | None = None
 
+    #: As nodes have it.
+    next_functions: tuple[Any, ...] = ()
+
     @property
+    def variable(self) -> Tensor | None:
+        """The tensor that gathers a gradient here."""
+        return self.tensor()
+
     def name(self) -> str:
+        """What PyTorch calls it."""
         return "AccumulateGrad"
 
     def __repr__(self) -> str:
