@@ -34,11 +34,13 @@ def live_graphs() -> list[LiveGraph]:
     """
     nodes = [o for o in gc.get_objects() if issubclass(type(o), Node | Item)]
     used = {edge for node in nodes for edge in node.edges if edge is not None}
-    graphs = [_live_graph(root) for root in nodes if root not in used]
+    roots = [node for node in nodes if node not in used]
+    held = holders(roots)
+    graphs = [live_graph(root, held.get(id(root), set())) for root in roots]
     return sorted(graphs, key=lambda g: (-g.nodes, -g.root.seq))
 
 
-def _live_graph(root: Any) -> LiveGraph:
+def live_graph(root: Any, held: set[str]) -> LiveGraph:
     seen, stack, nbytes = {root}, [root], 0
     while stack:
         node = stack.pop()
@@ -48,20 +50,25 @@ def _live_graph(root: Any) -> LiveGraph:
             if edge is not None and edge not in seen and type(edge) is not Leaf:
                 seen.add(edge)
                 stack.append(edge)
-    return LiveGraph(root, len(seen), nbytes, _holders(root))
+    return LiveGraph(root, len(seen), nbytes, sorted(held))
 
 
-def _holders(root: Any) -> list[str]:
-    """In what kind of container, or under which variable, the tensors at the root are held."""
-    tensors = [o for o in gc.get_referrers(root) if issubclass(type(o), Tensor) and o.node is root]
-    found = []
-    for t in tensors:
-        for holder in gc.get_referrers(t):
-            if isinstance(holder, (list, tuple)) and holder is not tensors:
-                found.append(f"a {type(holder).__name__} of {len(holder)}")
-            elif isinstance(holder, dict):
-                found += [f"{key!r}" for key, value in holder.items() if value is t]
-    return sorted(set(found))
+def holders(roots: list[Any]) -> dict[int, set[str]]:
+    """For each root, in what kinds of container, or under which variables, the tensors at it are held."""
+    places = {id(root) for root in roots}
+    tensors = [o for o in gc.get_referrers(*roots) if issubclass(type(o), Tensor) and id(o.node) in places]
+    at = {id(t): id(t.node) for t in tensors}
+    found: dict[int, set[str]] = {}
+    for holder in gc.get_referrers(*tensors) if tensors else ():
+        if isinstance(holder, list | tuple) and holder is not tensors:
+            for t in holder:
+                if id(t) in at:
+                    found.setdefault(at[id(t)], set()).add(f"a {type(holder).__name__} of {len(holder)}")
+        elif isinstance(holder, dict):
+            for key, value in holder.items():
+                if id(value) in at:
+                    found.setdefault(at[id(value)], set()).add(f"{key!r}")
+    return found
 
 
 # ---- a tape that grows with every step ---------------------------------------------------------------------
