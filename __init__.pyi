@@ -3,11 +3,22 @@ __version__: str
 
 from . import jit as jit, runtime as runtime
 from .eager import (
+    amp as amp,
     autograd as autograd,
     cuda as cuda,
     nn as nn,
     optim as optim,
     utils as utils,
+)
+from .eager.amp import (
+    autocast as autocast,
+    get_autocast_dtype as get_autocast_dtype,
+    is_autocast_cache_enabled as is_autocast_cache_enabled,
+    is_autocast_cpu_enabled as is_autocast_cpu_enabled,
+    is_autocast_enabled as is_autocast_enabled,
+    set_autocast_cache_enabled as set_autocast_cache_enabled,
+    set_autocast_dtype as set_autocast_dtype,
+    set_autocast_enabled as set_autocast_enabled,
 )
 from .eager.builtin_names import (
     bool as bool,

@@ -12,6 +12,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 ALIASES = {
+    "amp": "eager.amp",
     "autograd": "eager.autograd",
     "cuda": "eager.cuda",
     "nn": "eager.nn",

@@ -6,7 +6,7 @@ lines run now, record a graph, or build one from shapes. The modules are by topi
 
 import sys
 
-from .. import tape
+from .. import casting, tape
 from .activation import (
     celu,
     elu,
@@ -782,6 +782,14 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+# What autocast runs in another precision than its arguments'.
+for _name in casting.LOWER:
+    if _name in globals():
+        globals()[_name] = casting.lowered(globals()[_name])
+for _name in casting.FULL:
+    if _name in globals():
+        globals()[_name] = casting.kept_full(globals()[_name])
 
 # Gradient rules are written against this module.
 tape.F = sys.modules[__name__]

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
-from . import random
-from .device import cupy_module, device
+from .. import random
+from ..device import cupy_module, device
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":
+        return import_module(f"{__name__}.amp")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def is_available() -> bool:
