@@ -6,6 +6,7 @@ from .eager import (
     amp as amp,
     autograd as autograd,
     cuda as cuda,
+    library as library,
     nn as nn,
     optim as optim,
     utils as utils,

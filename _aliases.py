@@ -15,6 +15,7 @@ ALIASES = {
     "amp": "eager.amp",
     "autograd": "eager.autograd",
     "cuda": "eager.cuda",
+    "library": "eager.library",
     "nn": "eager.nn",
     "optim": "eager.optim",
     "utils": "eager.utils",

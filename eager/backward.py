@@ -61,8 +61,11 @@ def op_gradients(node: Node, g: Any, create: bool, owner: Node) -> Sequence[Any]
     return grads
 
 
-def saved_output(node: Node, owner: Node) -> Tensor:
-    """The output as the rules see it: its saved value, at the node's place on the tape."""
+def saved_output(node: Node, owner: Node) -> Any:
+    """The output as the rules see it: its saved value, at the node's place on the tape. A tuple of several."""
+    if type(node.out) is tuple:
+        count = len(node.out)
+        return tuple(tape.wrap(value, Item(owner, k, count)) for k, value in enumerate(node.out))
     if node.storage is not None and node.storage.written > node.seq:
         raise stale(node, node.storage, "output", node.out)
     out = Tensor(node.out)

@@ -171,12 +171,15 @@ class PackedNode(Node):
 
     def __init__(self, op: Any, attrs: Any, inputs: Any, edges: Any, out: Any, saving: Any) -> None:
         packed = tuple(Packed(t, saving) if isinstance(t, Tensor) else t for t in inputs)
-        super().__init__(op, attrs, packed, edges, None if out is None else Packed(Tensor(out), saving))
+        values = out if type(out) is tuple else () if out is None else (out,)
+        outs = tuple(Packed(Tensor(value), saving) for value in values)
+        super().__init__(op, attrs, packed, edges, outs or None)
 
     def unpacked(self) -> Node:
         """An ordinary node of the same operation, with the tensors again."""
         inputs = tuple(t.unpacked() if type(t) is Packed else t for t in self.inputs or ())
-        out = None if self.out is None else self.out.unpacked().array
+        outs = tuple(packed.unpacked().array for packed in self.out or ())
+        out = outs if len(outs) > 1 else outs[0] if outs else None
         return Node(self.op, self.attrs, inputs, self.edges, out)
 
 
