@@ -6,6 +6,7 @@ from .eager import (
     amp as amp,
     autograd as autograd,
     cuda as cuda,
+    func as func,
     library as library,
     nn as nn,
     optim as optim,
@@ -58,6 +59,9 @@ from .eager.dtypes import (
     set_default_dtype as set_default_dtype,
     short as short,
     uint8 as uint8,
+)
+from .eager.func import (
+    vmap as vmap,
 )
 from .eager.functional import (
     abs as abs,
