@@ -24,7 +24,8 @@ SAME_NAME = """
     reciprocal relu remainder renorm repeat repeat_interleave reshape reshape_as roll rot90 round rsqrt scatter
     scatter_add select select_scatter sigmoid sign signbit sin sinc sinh slice_scatter softmax sort split sqrt
     square squeeze std sub sum sum_to_size swapaxes swapdims t take take_along_dim tan tanh tensor_split tile to
-    topk trace transpose tril triu trunc unbind unflatten unsqueeze vdot view view_as where xlogy var
+    topk trace transpose tril triu trunc unbind unflatten unsqueeze vdot view view_as where xlogy var digamma erfinv
+    lgamma mvlgamma
 """.split()
 OTHER_NAME = {
     "divide": F.div,
@@ -124,6 +125,11 @@ def type_(self: Tensor, dtype: Any = None) -> Any:
     return repr(self.dtype) if dtype is None else F.cast(self, dtype)
 
 
+def polygamma(self: Tensor, n: int) -> Tensor:
+    """The n-th derivative of digamma."""
+    return F.polygamma(n, self)
+
+
 def equal(self: Tensor, other: Tensor) -> bool:
     """Whether shapes and all elements are the same."""
     return F.equal(self, other)
@@ -189,6 +195,7 @@ OWN: dict[str, Any] = {
     "type_as": type_as,
     "type": type_,
     "equal": equal,
+    "polygamma": polygamma,
     "allclose": F.allclose,
     "set_": set_,
     "__rmatmul__": swapped(F.matmul),
