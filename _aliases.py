@@ -15,6 +15,7 @@ ALIASES = {
     "amp": "eager.amp",
     "autograd": "eager.autograd",
     "cuda": "eager.cuda",
+    "distributions": "eager.distributions",
     "func": "eager.func",
     "library": "eager.library",
     "nn": "eager.nn",

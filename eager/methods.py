@@ -25,7 +25,7 @@ SAME_NAME = """
     scatter_add select select_scatter sigmoid sign signbit sin sinc sinh slice_scatter softmax sort split sqrt
     square squeeze std sub sum sum_to_size swapaxes swapdims t take take_along_dim tan tanh tensor_split tile to
     topk trace transpose tril triu trunc unbind unflatten unsqueeze vdot view view_as where xlogy var digamma erfinv
-    lgamma mvlgamma
+    igamma lgamma mvlgamma
 """.split()
 OTHER_NAME = {
     "divide": F.div,

@@ -371,7 +371,8 @@ class Tensor(Methods):
         return tensor_text(self)
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if not self.array.shape and spec else object.__format__(self, spec)
+        number = not self.array.shape and (spec or not hasattr(self.array, "concrete"))
+        return format(self.item(), spec) if number else object.__format__(self, spec)
 
     # ---- containers -------------------------------------------------------------------------------------------
 

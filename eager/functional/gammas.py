@@ -47,6 +47,11 @@ def erfinv(input: Tensor) -> Tensor:
     return apply(TABLE["erfinv"], as_float("erfinv", input))
 
 
+def igamma(input: Tensor, other: Tensor) -> Tensor:
+    """The regularised lower incomplete gamma function P(input, other), differentiable by `other`."""
+    return apply(TABLE["igamma"], *common("igamma", input, other, floating=True))
+
+
 def gamma_slope(shape: Tensor, x: Tensor) -> Tensor:
     """How a gamma-distributed x, held at its quantile, moves with the shape."""
     return apply(TABLE["gamma_slope"], shape, x)

@@ -6,6 +6,7 @@ scipy computes them, in float64 whatever the operands are.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,7 @@ def special(xp: Any) -> Any:
         from scipy import special
 
         return special
-    from cupyx.scipy import special as on_gpu
-
-    return on_gpu
+    return import_module("cupyx.scipy.special")  # a part of cupy
 
 
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,6 +54,14 @@ library(
     in_double(lambda s, x: s.erfinv(x)),
     # 2 / sqrt(pi) * exp(-y²) is the slope of erf at y.
     vjp=(lambda F, g, out, x: g * F.exp(out * out) * 0.8862269254527580,),
+)
+
+library(
+    "igamma",
+    same,
+    in_double(lambda s, a, x: s.gammainc(a, x)),
+    vjp=(None, lambda F, g, out, a, x: g * F.exp((a - 1) * F.log(x) - x - F.lgamma(a))),
+    arity=(2, 2),
 )
 
 # ---- quantiles: random numbers are those of uniform ones -----------------------------------------------------------
