@@ -57,12 +57,26 @@ SAFE_DTYPES = {
 File = str | os.PathLike[str] | IO[bytes]
 
 
-def save(obj: Any, f: File) -> None:
+def save(
+    obj: Any,
+    f: File,
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+    *,
+    format: str = "safetensors",
+) -> None:
     """Write `obj`, made of dicts, lists, tuples, numbers, text, arrays and tensors, to a path or a binary file.
 
     A path is written as a whole or not at all: another reader sees the old file or the new one. Tensors that
-    share all their memory are stored once. Errors: TypeError, naming the place, for any other kind of object.
+    share all their memory are stored once. `format="torch"` writes a file that `torch.load` reads; `load` reads both.
+    The other arguments are accepted for compatibility. Errors: TypeError, naming the place, for any other object.
     """
+    if format not in ("safetensors", "torch"):
+        raise ValueError(f"format must be 'safetensors' or 'torch', got {format!r}")
+    if format == "torch":
+        save_for_torch(obj, f)
+        return
     writer = Writer()
     tree = writer.encode(obj, "")
     metadata = {KEY: json.dumps({"version": VERSION, "tree": tree}, allow_nan=False)}
@@ -73,17 +87,42 @@ def save(obj: Any, f: File) -> None:
         serialize_file(writer.specs(), temporary, metadata=metadata)
 
 
-def load(
-    f: File, map_location: Any = None, *, weights_only: bool | None = None, mmap: bool | None = None
-) -> Any:
-    """What `save` wrote to a path or a binary file; of another safetensors file, a dict of its tensors.
+def save_for_torch(obj: Any, f: File) -> None:
+    from .torch_files import save_archive
 
-    `map_location`: the device for the tensors, by default main memory. `weights_only` and `mmap` are accepted:
-    a file holds no code, whatever they say. Errors: ValueError for a file that is damaged or of another kind.
+    if hasattr(f, "write"):
+        save_archive(obj, f)
+        return
+    with replacing(Path(f)) as temporary:
+        save_archive(obj, temporary)
+
+
+def load(
+    f: File,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+) -> Any:
+    """What `save` or `torch.save` wrote to a path or a binary file; of another safetensors file, a dict of its tensors.
+
+    `map_location`: the device for the tensors, by default main memory. The other arguments are accepted: no code of a
+    file is run, whatever they say. Errors: ValueError for a file that is damaged or of another kind;
+    pickle.UnpicklingError for one of torch.save that holds other objects than tensors, containers and numbers.
     """
     name, data = (
         (getattr(f, "name", "the file"), f.read()) if hasattr(f, "read") else (f, Path(f).read_bytes())
     )
+    if data[:2] in (b"PK", b"\x80\x02"):
+        from . import torch_files
+
+        for known, reader in (
+            (torch_files.is_archive, torch_files.load_archive),
+            (torch_files.is_old, torch_files.load_old),
+        ):
+            if known(data):
+                return moved_to(reader(data), map_location)
     metadata, arrays = read(str(name), data)
     device = map_location or "cpu"
     if KEY not in metadata:
@@ -100,12 +139,25 @@ def load(
         raise ValueError(f"{name} is damaged: it names {error} and does not hold it") from None
 
 
+def moved_to(obj: Any, device: Any) -> Any:
+    """The tensors in nested containers on a device; None leaves them."""
+    if device is None or str(device) == "cpu" or callable(device) or isinstance(device, dict):
+        return obj
+    if isinstance(obj, Tensor):
+        return obj.to(device=device)
+    if isinstance(obj, dict):
+        for key, value in obj.items():
+            obj[key] = moved_to(value, device)
+    elif isinstance(obj, list | tuple):
+        return type(obj)(moved_to(value, device) for value in obj)
+    return obj
+
+
 def read(name: str, data: bytes) -> tuple[dict[str, str], dict[str, np.ndarray[Any, Any]]]:
     """Metadata and arrays of a safetensors file. The arrays can be written to."""
     if data[:4] == b"PK\x03\x04":
         raise ValueError(
-            f"{name} is a zip archive, not a file of tc.save. A checkpoint of torch.save: read it with torch.load "
-            "and write it with safetensors.torch.save_file; a model.tape: use tc.jit.load"
+            f"{name} is a zip archive, but not of tc.save or torch.save. A model.tape: use tc.jit.load"
         )
     try:
         found = deserialize(data)

@@ -222,7 +222,7 @@ def test_links_and_permissions_are_kept(tmp_path: Path):
 def test_wrong_files_say_what_they_are(tmp_path: Path):
     path = tmp_path / "f"
     path.write_bytes(b"PK\x03\x04 and so on")
-    with pytest.raises(ValueError, match=r"f is a zip archive.*torch.load.*tc.jit.load"):
+    with pytest.raises(ValueError, match=r"f is a zip archive.*torch.save.*tc.jit.load"):
         load(path)
     path.write_bytes(pickle.dumps([1]))
     with pytest.raises(ValueError, match=r"f is not a file of tc.save, or it is damaged"):
