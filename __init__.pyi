@@ -11,6 +11,7 @@ from .eager import (
     library as library,
     nn as nn,
     optim as optim,
+    testing as testing,
     utils as utils,
 )
 from .eager.amp import (
@@ -391,6 +392,9 @@ from .eager.serialization import (
 from .eager.tensor import (
     Size as Size,
     Tensor as Tensor,
+)
+from .eager.utils.dlpack import (
+    from_dlpack as from_dlpack,
 )
 from .tracer.control import (
     cond as cond,

@@ -20,6 +20,7 @@ ALIASES = {
     "library": "eager.library",
     "nn": "eager.nn",
     "optim": "eager.optim",
+    "testing": "eager.testing",
     "utils": "eager.utils",
     "utils.data": "eager.data",
 }

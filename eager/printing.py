@@ -182,8 +182,7 @@ def tensor_text(t: Tensor) -> str:
         suffixes.append(f"grad_fn=<{t.grad_fn.name}>")
     elif t.requires_grad:
         suffixes.append("requires_grad=True")
-    text = with_suffixes(prefix + body, suffixes, len(prefix))
-    return f"Parameter containing:\n{text}" if type(t).__name__ == "Parameter" else text
+    return with_suffixes(prefix + body, suffixes, len(prefix))
 
 
 def needs_dtype(t: Tensor, values: np.ndarray[Any, Any]) -> bool:

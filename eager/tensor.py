@@ -17,7 +17,7 @@ import numpy as np
 from .caller import Place
 from .device import CPU, device, device_of, move
 from .dtypes import dtype, dtype_of
-from .ops.types import is_differentiable
+from .ops.types import DTYPES, is_differentiable
 
 if TYPE_CHECKING:
     from .signatures import Methods
@@ -339,6 +339,20 @@ class Tensor(Methods):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        # numpy's functions, called with a tensor, give one; what they give in dtypes of their own stays.
+        value = np.asarray(array)
+        return Tensor(value) if value.dtype in DTYPES.values() else array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The memory itself, for another library; BufferError for a tensor on the tape."""
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        return self._read("__dlpack__()").__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._read("__dlpack_device__()").__dlpack_device__()
+
     def _number(self, kind: type) -> Any:
         array = self._read(f"{kind.__name__}()")
         if array.size != 1:
@@ -439,6 +453,15 @@ class Tensor(Methods):
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
         self.node = None
         return self
+
+    def __copy__(self) -> Tensor:
+        """Another tensor of the same memory."""
+        out = type(self).__new__(type(self))
+        Tensor.__init__(out, self.array)
+        out.node = Leaf(out) if type(self.node) is Leaf else self.node
+        out.storage = self.shared_storage()
+        out.__dict__.update(self.__dict__)
+        return out
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:

@@ -75,7 +75,8 @@ def cannot(name: str, value: Any) -> TypeError:
 
 
 def common(name: str, *values: Any, floating: bool = False) -> list[Tensor]:
-    """Tensors and numbers as tensors of their promoted dtype. `floating`: integers become the default float."""
+    """Tensors, arrays and numbers as tensors of their promoted dtype. `floating`: integers become the default float."""
+    values = tuple(Tensor(v) if type(v) is np.ndarray else v for v in values)
     tensors = [v for v in values if isinstance(v, Tensor)]
     if not tensors:
         raise TypeError(
