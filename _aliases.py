@@ -18,6 +18,7 @@ ALIASES = {
     "distributions": "eager.distributions",
     "func": "eager.func",
     "library": "eager.library",
+    "linalg": "eager.linalg",
     "nn": "eager.nn",
     "optim": "eager.optim",
     "testing": "eager.testing",

@@ -26,6 +26,9 @@ SAME_NAME = """
     square squeeze std sub sum sum_to_size swapaxes swapdims t take take_along_dim tan tanh tensor_split tile to
     topk trace transpose tril triu trunc unbind unflatten unsqueeze vdot view view_as where xlogy var digamma erfinv
     igamma lgamma mvlgamma
+    cumprod logcumsumexp cummax cummin nanmedian nanquantile cov corrcoef
+    cholesky cholesky_inverse cholesky_solve det geqrf inverse logdet lu lu_solve matrix_exp orgqr pinverse
+    qr slogdet svd triangular_solve
 """.split()
 OTHER_NAME = {
     "divide": F.div,

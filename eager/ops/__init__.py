@@ -2,6 +2,7 @@
 
 from . import (
     activation,
+    complexes,
     contract,
     conv,
     create,
@@ -9,15 +10,23 @@ from . import (
     gamma,
     index,
     layout,
+    linalg,
+    middle,
+    norms,
     pool,
     random,
     reduce,
+    scan,
+    spectra,
+    special,
     statistics,
+    transcendental,
     view,
 )
 
 __all__ = [
     "activation",
+    "complexes",
     "contract",
     "conv",
     "create",
@@ -25,9 +34,16 @@ __all__ = [
     "gamma",
     "index",
     "layout",
+    "linalg",
+    "middle",
+    "norms",
     "pool",
     "random",
     "reduce",
+    "scan",
+    "spectra",
+    "special",
     "statistics",
+    "transcendental",
     "view",
 ]
