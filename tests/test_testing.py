@@ -51,7 +51,7 @@ def outcome(lib, name, options):
     return None
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: ",".join(options) or "defaults")
 @pytest.mark.parametrize("name", PAIRS)
 def test_outcomes_and_messages_are_the_oracles(name, options):
     assert outcome(tc, name, options) == outcome(torch, name, options)

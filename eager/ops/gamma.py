@@ -17,11 +17,7 @@ from .types import DTYPES, Aval, broadcast_shapes
 
 def special(xp: Any) -> Any:
     """scipy.special, or cupy's."""
-    if xp is np:
-        from scipy import special
-
-        return special
-    return import_module("cupyx.scipy.special")  # a part of cupy
+    return import_module(f"{'cupyx.scipy' if xp.__name__ == 'cupy' else 'scipy'}.special")
 
 
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
