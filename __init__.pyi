@@ -7,6 +7,7 @@ from .eager import (
     autograd as autograd,
     cuda as cuda,
     distributions as distributions,
+    fft as fft,
     func as func,
     library as library,
     linalg as linalg,

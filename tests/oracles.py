@@ -39,6 +39,14 @@ def axes_all(name: str) -> Any:
     return reduce
 
 
+def recurrence(a: np.ndarray, b: np.ndarray, *, dim: int) -> np.ndarray:
+    """Step by step."""
+    a, out = np.moveaxis(a, dim, 0), np.moveaxis(b.copy(), dim, 0)
+    for k in range(1, len(out)):
+        out[k] = a[k] * out[k - 1] + out[k]
+    return np.moveaxis(out, 0, dim)
+
+
 def put(x: Any, value: Any, index: Any) -> Any:
     out = x.clone()
     out[index] = value
@@ -129,6 +137,16 @@ ORACLES |= {
     "argmax": lambda x, *, dim: np.argmax(x, dim),  # torch takes any of several extremes
     "argmin": lambda x, *, dim: np.argmin(x, dim),
     "cumsum": of(torch.cumsum),
+    "cumprod": of(torch.cumprod),
+    "recurrence": recurrence,
+    "product_of_others": lambda x: np.stack(
+        [np.delete(x, k, axis=-1).prod(axis=-1) for k in range(x.shape[-1])], axis=-1
+    ),
+    "logcumsumexp": of(torch.logcumsumexp),
+    "cummax_indices": of(lambda x, *, dim: torch.cummax(x, dim).indices),
+    "cummin_indices": of(lambda x, *, dim: torch.cummin(x, dim).indices),
+    "vector_norm": of(lambda x, *, axes, p: torch.linalg.vector_norm(x, p, axes)),
+    "median": of(lambda x, *, ignore_nan: (torch.nanmedian if ignore_nan else torch.median)(x)),
     "argsort": of(argsort),
     "linear": of(nn.linear),
     "conv2d": of(nn.conv2d),

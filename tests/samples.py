@@ -316,6 +316,43 @@ SAMPLES: dict[str, list[Sample]] = {
         rough(ints(2, 3), dim=1),
         plain(normal(2, 0), dim=1),
     ],
+    "cumprod": [
+        plain(normal(2, 3, 2), dim=1),
+        plain(np.array([2.0, 0.0, -3.0, 0.0, 1.5]), dim=0),
+        rough(ints(2, 3), dim=1),
+        plain(normal(2, 0), dim=1),
+    ],
+    "recurrence": [
+        plain(normal(2, 4), normal(2, 4), dim=1),
+        plain(normal(3, 2), normal(3, 2), dim=0),
+        plain(normal(0), normal(0), dim=0),
+    ],
+    "product_of_others": [
+        plain(normal(2, 3)),
+        rough(np.array([[2.0, 0.0, -3.0], [0.0, 0.0, 1.5]])),
+        plain(normal(3, 1)),
+    ],
+    "logcumsumexp": [
+        plain(normal(2, 4), dim=1),
+        plain(normal(3, 2), dim=0),
+        rough(np.array([-np.inf, -np.inf, 800.0, 1.0]), dim=0),
+    ],
+    "cummax_indices": [rough(normal(2, 5), dim=1), rough(ints(6, high=-2), dim=0), rough(NASTY, dim=0)],
+    "cummin_indices": [rough(normal(2, 5), dim=1), rough(ints(6, high=-2), dim=0), rough(NASTY, dim=0)],
+    "vector_norm": [
+        plain(apart(2, 3, 4), axes=(1,), p=2.0),
+        plain(apart(2, 3), axes=(0, 1), p=3.0),
+        plain(positive(2, 3), axes=(1,), p=1.5),
+        plain(apart(5), axes=(0,), p=0.5),
+        rough(ints(2, 4).astype("float64"), axes=(1,), p=0.0),
+    ],
+    "median": [
+        plain(apart(5), ignore_nan=False),
+        plain(apart(6), ignore_nan=False),
+        rough(NASTY, ignore_nan=False),
+        rough(NASTY, ignore_nan=True),
+        rough(ints(8), ignore_nan=False),
+    ],
     "sum_to": [
         plain(normal(2, 4, 3), shape=(4, 1)),
         plain(normal(2, 3), shape=()),

@@ -6,7 +6,7 @@ lines run now, record a graph, or build one from shapes. The modules are by topi
 
 import sys
 
-from .. import casting, linalg, tape
+from .. import casting, fft, linalg, tape
 from .activation import (
     celu,
     elu,

@@ -171,7 +171,7 @@ def softmin(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
 
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
     """x divided by its p-norm along an axis, or by eps where that is smaller."""
-    from .reduction import norm
+    from .norms import norm
 
     return input / clamp(norm(input, p, dim, keepdim=True), min=eps)
 

@@ -11,7 +11,8 @@ from ..tensor import Tensor
 from .base import cast_to, pair
 from .dropouts import dropout
 from .pointwise import masked_fill
-from .reduction import norm, sum
+from .norms import norm
+from .reduction import sum
 from .shaping import unsqueeze
 
 ATTENTION = TABLE["scaled_dot_product_attention"]

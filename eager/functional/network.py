@@ -10,7 +10,8 @@ from ..writes import write
 from .base import cpp_name
 from .indexing import index_select, int64_index
 from .pointwise import where
-from .reduction import norm, sum
+from .norms import norm
+from .reduction import sum
 from .shaping import reshape, unsqueeze
 
 LINEAR, EMBEDDING = TABLE["linear"], TABLE["embedding"]

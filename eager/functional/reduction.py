@@ -1,8 +1,7 @@
-"""Reductions, running sums, order, and the statistics built on them."""
+"""Reductions over axes, softmax, and order."""
 
 from __future__ import annotations
 
-import builtins
 from math import prod as product
 from typing import Any, NamedTuple
 
@@ -11,19 +10,20 @@ from ..ops.table import TABLE
 from ..tape import apply, apply_unary, labelled
 from ..tensor import Tensor
 from .base import as_float, axes, axis, cast_to
-from .pointwise import abs, cast, clamp, isnan, logical_not, maximum, minimum, pow, sqrt, where
-from .shaping import flatten, reshape, squeeze, unsqueeze
+from .pointwise import cast, exp, isinf, isnan, log, logical_not, maximum, minimum, sqrt, where
+from .shaping import flatten, permute, reshape, squeeze, unsqueeze
 
-SUM, PROD, AMAX, AMIN = TABLE["sum"], TABLE["prod"], TABLE["amax"], TABLE["amin"]
+SUM, PROD, OTHERS = TABLE["sum"], TABLE["prod"], TABLE["product_of_others"]
+AMAX, AMIN = TABLE["amax"], TABLE["amin"]
 ANY, ALL, ARGMAX, ARGMIN = TABLE["any"], TABLE["all"], TABLE["argmax"], TABLE["argmin"]
-CUMSUM, ARGSORT = TABLE["cumsum"], TABLE["argsort"]
+ARGSORT = TABLE["argsort"]
 MEAN, VAR, LOGSUMEXP = TABLE["mean"], TABLE["var"], TABLE["logsumexp"]
 SOFTMAX, LOG_SOFTMAX = TABLE["softmax"], TABLE["log_softmax"]
 INT64 = dtype_of("int64").numpy
 
 
 class ValuesIndices(NamedTuple):
-    """What max(dim), min(dim), sort, topk and median(dim) return."""
+    """What max(dim), min(dim), sort, topk, median(dim) and cummax return."""
 
     values: Tensor
     indices: Tensor
@@ -57,6 +57,18 @@ def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     return reduce_with(PROD, widened(input, dtype), dim, keepdim)
 
 
+def product_of_others(x: Tensor, over: tuple[int, ...]) -> Tensor:
+    """For each element the product of those it shares the reduced axes with, itself left out."""
+    ndim, shape = x.ndim, x.array.shape
+    order = [*(d for d in range(ndim) if d not in over), *over]
+    moved = permute(x, order) if order != list(range(ndim)) else x
+    rows = reshape(
+        moved, (*(shape[d] for d in range(ndim) if d not in over), product(shape[d] for d in over))
+    )
+    out = reshape(apply_unary(OTHERS, rows), tuple(shape[d] for d in order))
+    return permute(out, [order.index(d) for d in range(ndim)]) if moved is not x else out
+
+
 def widened(x: Tensor, dtype: Any) -> Tensor:
     """In the dtype asked for; else integers and bool as int64."""
     if dtype is not None:
@@ -76,6 +88,49 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     return out if dim is None else labelled(out, "MeanBackward1")
 
 
+def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The sum, nan counted as 0."""
+    if input.array.dtype.kind == "c":
+        raise RuntimeError("nansum does not support complex inputs")
+    return sum(where(isnan(input), 0, input), dim, keepdim, dtype=dtype)
+
+
+def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The mean of the elements that are not nan."""
+    if input.array.dtype.kind in "biu":
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.name}"
+        )
+    missing = isnan(input)
+    total = sum(where(missing, 0, input), dim, keepdim, dtype=dtype)
+    return total / sum(logical_not(missing), dim, keepdim)
+
+
+def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+    """The number of nonzero elements."""
+    return sum(cast(input, "bool"), dim)
+
+
+def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """log(sum(exp(x))) over axes, without overflow."""
+    x = as_float("logsumexp", input)
+    if x.array.dtype.kind != "c":
+        return reduce_with(LOGSUMEXP, x, dim, keepdim)
+    top = amax(real(x).detach(), dim, True)
+    top = where(isinf(top), 0.0, top)
+    out = log(sum(exp(x - top), dim, keepdim))
+    return out + (top if keepdim else reshape(top, out.array.shape))
+
+
+def real(x: Tensor) -> Tensor:
+    from .. import functional
+
+    return functional.real(x)
+
+
+# ---- variance ----------------------------------------------------------------------------------------------
+
+
 def var(
     input: Tensor,
     dim: Any = None,
@@ -84,12 +139,34 @@ def var(
     *,
     correction: Any = None,
 ) -> Tensor:
-    """The variance over axes, divided by n - correction (1 by default; unbiased=False means 0)."""
-    if isinstance(dim, bool):  # var(x, unbiased)
+    """The variance over axes, divided by n - correction (1 by default; unbiased=False means 0).
+
+    That of complex numbers is real: the sum of those of the two parts.
+    """
+    x = checked_moments("var", input)
+    over, lost = moment_axes(dim, unbiased, correction)
+    if x.array.dtype.kind == "c":
+        from .. import functional
+
+        parts = (functional.real(x), functional.imag(x))
+        first, second = (reduce_with(VAR, part, over, keepdim, correction=lost) for part in parts)
+        return first + second
+    return reduce_with(VAR, x, over, keepdim, correction=lost)
+
+
+def checked_moments(name: str, x: Tensor) -> Tensor:
+    if x.array.dtype.kind in "biu":
+        raise RuntimeError(f"{name} only support floating point and complex dtypes, got {x.dtype.name}")
+    return x
+
+
+def moment_axes(dim: Any, unbiased: bool | None, correction: Any) -> tuple[Any, Any]:
+    """The axes, None for all, and the correction: var(x, unbiased) names no axis."""
+    if isinstance(dim, bool):
         dim, unbiased = None, dim
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
-    return reduce_with(VAR, as_float("var", input), dim, keepdim, correction=correction)
+    return dim, correction
 
 
 def std(
@@ -101,7 +178,14 @@ def std(
     correction: Any = None,
 ) -> Tensor:
     """The standard deviation over axes, with `var`'s arguments."""
-    return labelled(sqrt(var(input, dim, unbiased, keepdim, correction=correction)), "Std")
+    x = checked_moments("std", input)
+    return labelled(root(var(x, dim, unbiased, keepdim, correction=correction)), "Std")
+
+
+def root(x: Tensor) -> Tensor:
+    """The square root, with a gradient of 0 at 0, as PyTorch's of a standard deviation."""
+    flat = x == 0
+    return where(flat, 0.0, sqrt(where(flat, 1.0, x)))
 
 
 def var_mean(
@@ -113,7 +197,8 @@ def var_mean(
     correction: Any = None,
 ) -> tuple[Tensor, Tensor]:
     """Variance and mean."""
-    return var(input, dim, unbiased, keepdim, correction=correction), mean(input, dim, keepdim)
+    over, lost = moment_axes(dim, unbiased, correction)
+    return var(input, over, None, keepdim, correction=lost), mean(input, over, keepdim)
 
 
 def std_mean(
@@ -125,61 +210,44 @@ def std_mean(
     correction: Any = None,
 ) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean."""
-    return std(input, dim, unbiased, keepdim, correction=correction), mean(input, dim, keepdim)
-
-
-def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The sum, nan counted as 0."""
-    return sum(where(isnan(input), 0, input), dim, keepdim, dtype=dtype)
-
-
-def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """The mean of the elements that are not nan."""
-    count = sum(logical_not(isnan(input)), dim, keepdim)
-    return nansum(input, dim, keepdim) / count
-
-
-def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
-    """The number of nonzero elements."""
-    return sum(cast(input, "bool"), dim)
-
-
-def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False) -> Tensor:
-    """The p-norm of the elements over axes; p a number, inf, -inf or "fro" (2)."""
-    if p in ("fro", 2, 2.0):
-        return labelled(sqrt(sum(input * input, dim, keepdim)), "LinalgVectorNorm")
-    if p == float("inf"):
-        return amax(abs(input), dim, keepdim)
-    if p == float("-inf"):
-        return amin(abs(input), dim, keepdim)
-    if p == 0:
-        return cast(sum(input != 0, dim, keepdim), input.dtype)
-    if p == 1:
-        return sum(abs(input), dim, keepdim)
-    return pow(sum(pow(abs(input), p), dim, keepdim), 1.0 / p)
-
-
-def dist(input: Tensor, other: Tensor, p: Any = 2) -> Tensor:
-    """The p-norm of the difference."""
-    return norm(input - other, p)
+    over, lost = moment_axes(dim, unbiased, correction)
+    return std(input, over, None, keepdim, correction=lost), mean(input, over, keepdim)
 
 
 # ---- extremes ----------------------------------------------------------------------------------------------
 
 
+class MinMax(NamedTuple):
+    """What aminmax returns."""
+
+    min: Tensor
+    max: Tensor
+
+
 def amax(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The maximum over axes; elements that tie share the gradient."""
-    return reduce_with(AMAX, input, dim, keepdim)
+    return checked_extreme(AMAX, input, dim, keepdim)
 
 
 def amin(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The minimum over axes; elements that tie share the gradient."""
-    return reduce_with(AMIN, input, dim, keepdim)
+    return checked_extreme(AMIN, input, dim, keepdim)
 
 
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """Minimum and maximum."""
-    return amin(input, dim, keepdim), amax(input, dim, keepdim)
+def checked_extreme(op: Any, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    if x.array.dtype.kind == "c":
+        raise RuntimeError(f'"{op.name}" not implemented for {x.dtype!r}: complex numbers have no order')
+    if (dim is None or dim in ((), [])) and not product(x.array.shape):
+        raise RuntimeError(
+            f"{op.name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+            "dim with the 'dim' argument."
+        )
+    return reduce_with(op, x, dim, keepdim)
+
+
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
+    """Minimum and maximum, over one axis or all."""
+    return MinMax(amin(input, dim, keepdim), amax(input, dim, keepdim))
 
 
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
@@ -193,6 +261,8 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
 
 
 def extreme(name: str, x: Tensor, dim: Any, keepdim: bool, over_all: Any, position: Any, of_two: Any) -> Any:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
     if isinstance(dim, Tensor):
         return of_two(x, dim)
     label = name.capitalize()
@@ -250,24 +320,6 @@ def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 # ---- along an axis -----------------------------------------------------------------------------------------
 
 
-def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """The running sum along an axis."""
-    x = widened(input, dtype)
-    d = axis("cumsum", dim, x.ndim)
-    return apply(CUMSUM, x, dim=d) if x.ndim else x * 1
-
-
-def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
-    """Differences of neighbours along an axis, n times."""
-    from .shaping import slice_axis
-
-    d = axis("diff", dim, input.ndim)
-    for _ in range(n):
-        size = input.array.shape[d]
-        input = slice_axis(input, d, 1, size) - slice_axis(input, d, 0, size - 1)
-    return input
-
-
 def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """exp(x) normalised to sum to 1 along an axis."""
     return along(SOFTMAX, input, dim, dtype)
@@ -284,11 +336,6 @@ def along(op: Any, x: Tensor, dim: int, dtype: Any) -> Tensor:
         raise RuntimeError(f'"{op.name}" not implemented for {x.dtype!r}; it wants a floating dtype')
     d = axis(op.name, dim, x.ndim)
     return apply(op, x, dim=d) if x.ndim else reshape(apply(op, reshape(x, (1,)), dim=0), ())
-
-
-def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
-    """log(sum(exp(x))) over axes, without overflow."""
-    return reduce_with(LOGSUMEXP, as_float("logsumexp", input), dim, keepdim)
 
 
 # ---- order -------------------------------------------------------------------------------------------------
@@ -333,40 +380,6 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Val
     return ValuesIndices(values, at) if keepdim else ValuesIndices(squeeze(values, d), squeeze(at, d))
 
 
-def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The lower median of all elements, or of an axis with its position."""
-    if dim is None:
-        flat = flatten(input)
-        return kthvalue(flat, (flat.array.shape[0] + 1) // 2, 0).values
-    size = input.array.shape[axis("median", dim, input.ndim)]
-    return kthvalue(input, (size + 1) // 2, dim, keepdim)
-
-
-def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """The q-quantile of all elements or of an axis, between neighbours in proportion. q: a float."""
-    from .shaping import slice_axis
-
-    if dim is None:
-        shape = (1,) * input.ndim
-        out = quantile(flatten(input), q, 0, True)
-        return reshape(out, shape if keepdim else ())
-    d = axis("quantile", dim, input.ndim)
-    ordered = sort(input, d).values
-    place = float(q) * (input.array.shape[d] - 1)
-    low = int(place)
-    high = builtins.min(low + 1, input.array.shape[d] - 1)
-    below, above = slice_axis(ordered, d, low, low + 1), slice_axis(ordered, d, high, high + 1)
-    out = below + (above - below) * (place - low)
-    return out if keepdim else squeeze(out, d)
-
-
-def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """Each slice along an axis scaled down to a p-norm of at most maxnorm."""
-    d = axis("renorm", dim, input.ndim)
-    size = norm(input, p, [k for k in range(input.ndim) if k != d], keepdim=True)
-    return input * clamp(maxnorm / (size + 1e-7), max=1.0)
-
-
 def trace(input: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
     from .shaping import diagonal
@@ -374,19 +387,3 @@ def trace(input: Tensor) -> Tensor:
     if input.ndim != 2:
         raise RuntimeError("trace: expected a matrix, but got tensor with dim " + str(input.ndim))
     return sum(diagonal(input))
-
-
-def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether shapes and all elements are the same (nan equals nothing). A Python bool: reads the contents."""
-    if tuple(input.array.shape) != tuple(other.array.shape):
-        return False
-    return bool(all(input == other))
-
-
-def allclose(
-    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> bool:
-    """Whether all elements are close (see isclose). A Python bool: reads the contents."""
-    from .pointwise import isclose
-
-    return bool(all(isclose(input, other, rtol, atol, equal_nan)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
 from typing import Any
 
@@ -27,9 +27,31 @@ def special(xp: Any, name: str, x: Any) -> Any:
     return function(x.astype(FLOAT32)).astype(x.dtype) if is_half(x.dtype) else function(x)
 
 
+def in_single(run: Any) -> Any:
+    """A `run` rule whose half-precision arrays are computed in float32 and whose result is rounded once."""
+
+    @wraps(run)
+    def inner(xp: Any, *arrays: Any, **attrs: Any) -> Any:
+        dtype = arrays[0].dtype
+        if not is_half(dtype):
+            return run(xp, *arrays, **attrs)
+        return run(xp, *(a.astype(FLOAT32) for a in arrays), **attrs).astype(dtype)
+
+    return inner
+
+
 def wide(x: Any) -> Any:
     """The array in the dtype that its sums are accumulated in: float32 for half precision, else its own."""
     return x.astype(FLOAT32) if is_half(x.dtype) else x
+
+
+def accumulator(x: Any) -> Any:
+    """The dtype that running sums and products are kept in: float64 for float32, float32 for half precision."""
+    if x.dtype.kind == "f" and x.dtype.itemsize == 4:
+        return DTYPES["float64"]
+    if x.dtype.kind == "c":
+        return DTYPES["complex128"]
+    return FLOAT32 if is_half(x.dtype) else x.dtype
 
 
 def sum_over(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:

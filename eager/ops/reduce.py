@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .arrays import sum_over, wide
+from .arrays import accumulator, sum_over, wide
 from .table import define
 from .types import DTYPES, Aval, Shape
 
@@ -68,12 +68,9 @@ def _extreme(name: str, pick: str, op: str) -> None:
 
 
 def _prod_vjp(F: Any, g: Any, out: Any, x: Any, *, axes: Axes) -> Any:
-    """The product of the others: out / x, except where a factor is zero, which are counted apart."""
-    zero = x == 0
-    rest = F.where(zero, 1.0, x)
-    others = keep(F, F.prod(rest, axes), x.shape, axes) / rest
-    zeros = keep(F, F.sum(zero, axes), x.shape, axes) - F.cast(zero, "int64")
-    return F.where(zeros == 0, keep(F, g, x.shape, axes) * others, 0.0)
+    """The product of the others, which needs no division where a factor is zero."""
+    others = F.product_of_others(x, axes)
+    return keep(F, g, x.shape, axes) * (F.conj(others) if x.dtype.is_complex else others)
 
 
 _reduction(
@@ -145,7 +142,7 @@ def _cumsum_element(s: Any, index: tuple[Any, ...], x: Any, *, dim: int) -> Any:
 define(
     "cumsum",
     lambda x, *, dim: x,
-    lambda xp, x, *, dim: xp.cumsum(wide(x), axis=dim, dtype=wide(x).dtype).astype(x.dtype, copy=False),
+    lambda xp, x, *, dim: xp.cumsum(x, axis=dim, dtype=accumulator(x)).astype(x.dtype, copy=False),
     vjp=(lambda F, g, out, x, *, dim: F.flip(F.cumsum(F.flip(g, dim), dim), dim),),
     element=_cumsum_element,
     kind="reduce",
