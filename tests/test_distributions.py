@@ -384,3 +384,43 @@ def test_gradients_pass_through_log_prob_and_samples():
     logits = tc.zeros(3, requires_grad=True)
     D.Categorical(logits=logits).log_prob(tc.tensor(1)).backward()
     np.testing.assert_allclose(logits.grad.numpy(), [-1 / 3, 2 / 3, -1 / 3], rtol=1e-6)
+
+
+FACTOR = [[1.5, 0.0, 0.0], [0.3, 1.2, 0.0], [-0.4, 0.2, 0.9]]
+COVARIANCE = (np.array(FACTOR) @ np.array(FACTOR).T).tolist()
+MATRICES = {
+    "covariance_matrix": COVARIANCE,
+    "precision_matrix": np.linalg.inv(COVARIANCE).tolist(),
+    "scale_tril": FACTOR,
+    "scale_tril, batched": [FACTOR, (1.3 * np.array(FACTOR)).tolist()],
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_multivariate_normals_are_the_oracles(name):
+    found = []
+    for t in (OURS, THEIRS):
+        d = t.D.MultivariateNormal(t([A, B]), **{name.split(",")[0]: t(MATRICES[name])})
+        q = t.D.MultivariateNormal(t(B), scale_tril=t(FACTOR))
+        wide = d.expand((4, 2))
+        value = t([P, A])
+        assert d.rsample((7,)).shape == (7, 2, 3) and wide.sample((7,)).shape == (7, 4, 2, 3)
+        numbers = [d.log_prob(value), d.entropy(), d.mean, d.mode, d.variance, wide.log_prob(value)]
+        matrices = [d.covariance_matrix, d.precision_matrix, d.scale_tril]
+        found.append([*numbers, *matrices, wide.entropy(), t.D.kl_divergence(d, q)])
+    for ours, theirs in zip(*found, strict=True):
+        close(ours, theirs)
+
+
+def test_samples_of_multivariate_normals_have_the_covariance_and_gradients():
+    tc.manual_seed(0)
+    lower = OURS(FACTOR).requires_grad_()
+    d = tc.distributions.MultivariateNormal(OURS(A), scale_tril=lower)
+    np.testing.assert_allclose(np.cov(d.sample((20000,)).numpy().T), COVARIANCE, atol=0.1)
+    tc.autograd.grad(d.rsample((3,)).sum() + d.log_prob(OURS(B)), lower)
+    covariance = OURS(COVARIANCE).requires_grad_()
+    log_prob = tc.distributions.MultivariateNormal(OURS(A), covariance).log_prob(OURS(B))
+    (g,) = tc.autograd.grad(log_prob, covariance)
+    theirs = THEIRS(COVARIANCE).requires_grad_()
+    expected = torch.distributions.MultivariateNormal(THEIRS(A), theirs).log_prob(THEIRS(B))
+    close(g, torch.autograd.grad(expected, theirs)[0])

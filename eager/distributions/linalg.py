@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
-
-from .. import functional as F
+from .. import functional as F, linalg
 from ..tensor import Tensor
-
-
-def _linalg() -> Any:
-    return import_module("..linalg", __package__)
 
 
 def cholesky(matrix: Tensor) -> Tensor:
     """The lower triangular L of L Lᵀ."""
-    return _linalg().cholesky(matrix)
+    return linalg.cholesky(matrix)
 
 
 def solve_lower(lower: Tensor, right: Tensor) -> Tensor:
     """X of L X = right, L lower triangular."""
-    return _linalg().solve_triangular(lower, right, upper=False)
+    return linalg.solve_triangular(lower, right, upper=False)
 
 
 def inverse_from_cholesky(lower: Tensor) -> Tensor:
