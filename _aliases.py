@@ -16,6 +16,7 @@ ALIASES = {
     "autograd": "eager.autograd",
     "cuda": "eager.cuda",
     "distributions": "eager.distributions",
+    "fft": "eager.fft",
     "func": "eager.func",
     "library": "eager.library",
     "linalg": "eager.linalg",

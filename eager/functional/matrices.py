@@ -40,9 +40,7 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     check_matrix("cholesky_solve", B, "B")
     check_square("cholesky_solve", L, "L")
     check_same_dtype("cholesky_solve", B, L)
-    turned = adjoint(L)
-    first, second = (turned, L) if upper else (L, turned)
-    return linalg.solve_triangular(second, linalg.solve_triangular(first, B, upper=False), upper=True)
+    return computed("cholesky_solve", "cholesky_solve", B, L, upper=bool(upper))
 
 
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
@@ -56,7 +54,9 @@ def lu_unpack(
 ) -> results.PLU:
     """P, L and U of what `linalg.lu_factor` returns; empty tensors for what is not wanted."""
     if LU_data.ndim < 2:
-        raise RuntimeError(f"lu_unpack: The input tensor LU_data must have at least 2 dimensions, got {LU_data.shape}")
+        raise RuntimeError(
+            f"lu_unpack: The input tensor LU_data must have at least 2 dimensions, got {LU_data.shape}"
+        )
     if unpack_pivots:
         factorisations.check_pivots("torch.lu_unpack", LU_pivots, LU_data.array.shape[-2])
     none = LU_data.new_zeros((0,))

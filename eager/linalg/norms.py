@@ -107,9 +107,7 @@ def matrix_axes(name: str, A: Tensor, dim: Any) -> tuple[int, int]:
     return rows, columns
 
 
-def norm(
-    A: Tensor, ord: Any = None, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None
-) -> Tensor:
+def norm(A: Tensor, ord: Any = None, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """`vector_norm` for one axis or none given, `matrix_norm` for two axes or a matrix and an order."""
     if dim is not None:
         dims = (dim,) if isinstance(dim, int) else tuple(dim)
@@ -120,8 +118,7 @@ def norm(
     elif ord is not None:
         if A.ndim not in (1, 2):
             raise RuntimeError(
-                "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
-                f"{A.ndim}D."
+                f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
             )
         dims = tuple(range(A.ndim))
     else:
@@ -129,7 +126,9 @@ def norm(
     if ord is not None and len(dims) == 2:
         return matrix_norm(A, ord, dims, keepdim, dtype=dtype)
     if isinstance(ord, str):
-        raise RuntimeError(f"linalg.norm: Order '{ord}' is of matrices, got dim {list(dims)}; use linalg.matrix_norm")
+        raise RuntimeError(
+            f"linalg.norm: Order '{ord}' is of matrices, got dim {list(dims)}; use linalg.matrix_norm"
+        )
     return vector_norm(A, 2 if ord is None else ord, dims if A.ndim else None, keepdim, dtype=dtype)
 
 

@@ -44,7 +44,9 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     if n < 0:
         A, n = inv(A), -n
     if n == 0:
-        return F.eye(rows, dtype=A.dtype, device=A.device).expand(A.array.shape).clone()
+        # Constant, yet an output of A: with a gradient, which is zero.
+        everywhere = F.full((), True, dtype="bool", device=A.device)
+        return F.where(everywhere, F.eye(rows, dtype=A.dtype, device=A.device), A)
     out: Tensor | None = None
     while n:
         if n & 1:
@@ -144,7 +146,9 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     d = axis(name, dim, input.ndim)
     sizes = [int(x.array.shape[d]) if x.ndim else 1 for x in (input, other)]
     if sizes != [3, 3]:
-        raise RuntimeError(f"{name}: inputs dimension {dim} must have length 3. Got {sizes[0]} and {sizes[1]}")
+        raise RuntimeError(
+            f"{name}: inputs dimension {dim} must have length 3. Got {sizes[0]} and {sizes[1]}"
+        )
     turn = F.roll
     return turn(a, -1, d) * turn(b, -2, d) - turn(a, -2, d) * turn(b, -1, d)
 
@@ -156,8 +160,7 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers 0, 1, … N - 1 of each element along a new last axis; N is the number of elements if not given."""
-    if x.ndim < 1 and N is None:
-        raise RuntimeError("linalg.vander: input must be at least one-dimensional, got a scalar; give N")
+    x = F.reshape(x, (1,)) if x.ndim == 0 else x
     count: Any = x.array.shape[-1] if N is None else N
     if N is not None and N <= 1:
         raise RuntimeError(f"linalg.vander: N must be greater than 1, got {N}")

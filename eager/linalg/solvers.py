@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import functional as F
+from ..functional.base import known_now
 from ..ops.types import broadcast_shapes
 from ..tensor import Tensor
 from .checks import (
@@ -23,9 +24,7 @@ from .conjugate import adjoint as conjugate_transpose
 from .factorisations import check_pivots, permutation_matrix, unit_lower
 from .results import InvEx, Lstsq, SolveEx
 
-SINGULAR_INVERSE = (
-    "The diagonal element {info} is zero, the inversion could not be completed because the input matrix is singular."
-)
+SINGULAR_INVERSE = "The diagonal element {info} is zero, the inversion could not be completed because the input matrix is singular."
 SINGULAR_SOLVE = "The solver failed because the input matrix is singular."
 
 # ---- inverse -----------------------------------------------------------------------------------------------
@@ -62,7 +61,9 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     check_system(name, A, B, left)
     if is_vector(A, B):
         if not left:
-            raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False")
+            raise RuntimeError(
+                "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False"
+            )
         x, info = computed(name, "linalg_solve", A, F.unsqueeze(B, -1))
         x = F.squeeze(x, -1)
     elif left:
@@ -137,9 +138,7 @@ def solve_triangular(
     if left:
         return computed(name, "linalg_solve_triangular", A, B, upper=bool(upper), unit=unit)
     At, Bt = F.transpose(A, -1, -2), F.transpose(B, -1, -2)
-    return F.transpose(
-        computed(name, "linalg_solve_triangular", At, Bt, upper=not upper, unit=unit), -1, -2
-    )
+    return F.transpose(computed(name, "linalg_solve_triangular", At, Bt, upper=not upper, unit=unit), -1, -2)
 
 
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
@@ -155,7 +154,9 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
             f"{LU.shape} and pivots {pivots.shape}"
         )
     if B.array.shape[-2 if left else -1] != LU.array.shape[-1]:
-        raise RuntimeError(f"{name}: Incompatible shapes of A and B for the equation AX = B ({_by(LU)} and {_by(B)})")
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation AX = B ({_by(LU)} and {_by(B)})"
+        )
     check_batches(name, LU, B)
     if not left:
         # X A = B is Aᴴ Xᴴ = Bᴴ.
@@ -190,7 +191,9 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     check_floating(name, B)
     check_same_dtype(name, A, B)
     if driver not in DRIVERS:
-        raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver!r}")
+        raise RuntimeError(
+            f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver!r}"
+        )
     vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.array.shape) == tuple(A.array.shape[:-1]))
     right = F.unsqueeze(B, -1) if vector else B
     if right.array.shape[-2] != A.array.shape[-2]:
@@ -210,14 +213,12 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
 
 
 def _residuals(A: Tensor, B: Tensor, solution: Tensor, rank: Tensor, driver: str) -> Tensor:
-    """The squares of |A X - B| per column, where every A has more rows than columns and full rank."""
-    from ..functional.base import known_now
-
+    """The squares of |A X - B| per column, where every A has more rows than columns and full rank; else empty."""
     m, n = A.array.shape[-2:]
     found = known_now(rank)
     full = driver == "gels" or found is None or bool((found == n).all())
     if m <= n or not full or driver == "gelsy":
-        return A.new_zeros((0,), dtype=F.abs(A.detach()[..., :0, :0]).dtype)
+        return F.abs(F.narrow(F.flatten(solution), 0, 0, 0))
     rest = F.abs(F.matmul(A, solution) - B)
     return F.sum(rest * rest, -2)
 
@@ -278,7 +279,9 @@ def pinv(
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     """The inverse of A as a map from its last axes to its first `ind` axes."""
     if ind <= 0:
-        raise RuntimeError("linalg.tensorinv: Expected a strictly positive integer for 'ind', got " + str(ind))
+        raise RuntimeError(
+            "linalg.tensorinv: Expected a strictly positive integer for 'ind', got " + str(ind)
+        )
     shape = tuple(A.array.shape)
     rows, columns = shape[ind:], shape[:ind]
     if prod(rows) != prod(columns):

@@ -45,7 +45,9 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 
 def check_driver(driver: Any) -> None:
     if driver is not None:
-        raise RuntimeError(f"linalg.svd: keyword argument `driver=` is only supported on CUDA, got {driver!r}")
+        raise RuntimeError(
+            f"linalg.svd: keyword argument `driver=` is only supported on CUDA, got {driver!r}"
+        )
 
 
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> SVD:

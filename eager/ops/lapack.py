@@ -132,6 +132,14 @@ def solve_triangular(a: Any, b: Any, *, upper: bool, unit: bool) -> Any:
     return out
 
 
+def cholesky_solve(b: Any, factor: Any, *, upper: bool) -> Any:
+    """X of L Lᴴ X = B, or of Uᴴ U X = B."""
+    turned = factor.conj().swapaxes(-1, -2)
+    first, second = (turned, factor) if upper else (factor, turned)
+    y = solve_triangular(first, b, upper=False, unit=False)
+    return solve_triangular(second, y, upper=True, unit=False)
+
+
 # ---- spectra -----------------------------------------------------------------------------------------------
 
 
@@ -190,9 +198,10 @@ def slogdet(a: Any) -> tuple[Any, Any]:
 
 
 def matrix_exp(a: Any) -> Any:
+    """In double precision: the squarings would multiply the error of single."""
     from scipy.linalg import expm
 
-    return expm(a).astype(a.dtype, copy=False) if a.size else a
+    return expm(a.astype(np.result_type(a.dtype, np.float64))).astype(a.dtype) if a.size else a
 
 
 def lstsq(a: Any, b: Any, *, rcond: float, driver: str) -> tuple[Any, Any, Any]:

@@ -133,9 +133,7 @@ library(
 )
 
 
-def _triangular_vjp(
-    F: Any, g: Any, out: Any, a: Any, b: Any, *, upper: bool, unit: bool
-) -> tuple[Any, Any]:
+def _triangular_vjp(F: Any, g: Any, out: Any, a: Any, b: Any, *, upper: bool, unit: bool) -> tuple[Any, Any]:
     gb = F.linalg.solve_triangular(adjoint(F, a), g, upper=not upper, unitriangular=unit)
     ga = -F.matmul(gb, adjoint(F, out))
     return (F.triu(ga, int(unit)) if upper else F.tril(ga, -int(unit))), gb
@@ -146,6 +144,23 @@ library(
     lambda a, b, **attrs: _solved("linalg.solve_triangular", a, b),
     on_host(lapack.solve_triangular),
     vjp=_triangular_vjp,
+    arity=(2, 2),
+)
+
+
+def _cholesky_solve_vjp(F: Any, g: Any, out: Any, b: Any, factor: Any, *, upper: bool) -> tuple[Any, Any]:
+    """Of the whole factor, as PyTorch has it: not of its triangle alone."""
+    gb = F.cholesky_solve(g, factor, upper)
+    common = F.matmul(gb, adjoint(F, out))
+    common = common + adjoint(F, common)
+    return gb, -(F.matmul(factor, common) if upper else F.matmul(common, factor))
+
+
+library(
+    "cholesky_solve",
+    lambda b, factor, *, upper: _solved("cholesky_solve", factor, b),
+    on_host(lapack.cholesky_solve),
+    vjp=_cholesky_solve_vjp,
     arity=(2, 2),
 )
 
