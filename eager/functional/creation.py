@@ -494,9 +494,11 @@ def multinomial(
     Without replacement by the order of -log(u) / p, which is a race of exponential clocks; with it by where a
     uniform number falls among the running sums.
     """
+    from .cumulative import cumsum
     from .pointwise import log
-    from .reduction import argsort, cumsum, sum
-    from .shaping import slice_axis, unsqueeze
+    from .reduction import argsort, sum
+    from .shaping import unsqueeze
+    from .slicing import slice_axis
 
     lead, count = tuple(input.array.shape[:-1]), input.array.shape[-1]
     if not replacement:
