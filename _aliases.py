@@ -23,6 +23,7 @@ ALIASES = {
     "nn": "eager.nn",
     "optim": "eager.optim",
     "testing": "eager.testing",
+    "special": "eager.special",
     "utils": "eager.utils",
     "utils.data": "eager.data",
 }

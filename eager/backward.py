@@ -42,10 +42,32 @@ def op_gradients(node: Node, g: Any, create: bool, owner: Node) -> Sequence[Any]
     """Apply the op's gradient rules for the operands that want one. The output is at `owner` on the tape."""
     if node.inputs is None:
         raise RuntimeError(FREED)
-    op, attrs, inputs = node.op, node.attrs, node.inputs
-    vjp = op.vjp
-    if vjp is None:
+    op = node.op
+    if op.vjp is None:
         return decomposed_gradients(node, g, create)
+    if op.holomorphic and is_complex(g):
+        return conjugated(rule_gradients(node, conjugated(g), owner))
+    return rule_gradients(node, g, owner)
+
+
+def is_complex(g: Any) -> bool:
+    return any(one is not None and one.array.dtype.kind == "c" for one in (g if type(g) is tuple else (g,)))
+
+
+def conjugated(g: Any) -> Any:
+    """The conjugate of a gradient, or of each of several.
+
+    A rule written for real numbers computes g·f'(x) for a complex-differentiable f; the gradient is g·conj(f'(x)).
+    """
+    if isinstance(g, tuple | list):
+        return tuple(map(conjugated, g))
+    return g if g is None or g.array.dtype.kind != "c" else tape.F.conj(g)
+
+
+def rule_gradients(node: Node, g: Any, owner: Node) -> Sequence[Any]:
+    """What the op's rules say for the operands that want a gradient."""
+    op, attrs, inputs, vjp = node.op, node.attrs, node.inputs, node.op.vjp
+    assert inputs is not None
     out = None if node.out is None else saved_output(node, owner)
     if callable(vjp):
         check_saved(node, range(len(inputs)))

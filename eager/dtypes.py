@@ -57,6 +57,7 @@ int32, int64 = _OBJECTS["int32"], _OBJECTS["int64"]
 float16, bfloat16 = _OBJECTS["float16"], _OBJECTS["bfloat16"]
 float32, float64 = _OBJECTS["float32"], _OBJECTS["float64"]
 complex64, complex128 = _OBJECTS["complex64"], _OBJECTS["complex128"]
+cfloat, cdouble = complex64, complex128
 short, int_, long, half, float_, double = int16, int32, int64, float16, float32, float64
 
 _default = float32

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import backward as engine, functional as F, hooks
-from .functional import inplace
+from .functional import complexes, inplace
 from .tensor import Tensor
 
 SAME_NAME = """
@@ -29,6 +29,8 @@ SAME_NAME = """
     cumprod logcumsumexp cummax cummin nanmedian nanquantile cov corrcoef
     cholesky cholesky_inverse cholesky_solve det geqrf inverse logdet lu lu_solve matrix_exp orgqr pinverse
     qr slogdet svd triangular_solve
+    angle bitwise_left_shift bitwise_right_shift conj conj_physical copysign frexp gcd heaviside i0 igammac is_conj
+    is_neg isreal lcm ldexp logaddexp2 nextafter resolve_conj resolve_neg sgn
 """.split()
 OTHER_NAME = {
     "divide": F.div,
@@ -63,6 +65,10 @@ OTHER_NAME = {
     "__ror__": F.bitwise_or,
     "__xor__": F.bitwise_xor,
     "__rxor__": F.bitwise_xor,
+    "__lshift__": F.bitwise_left_shift,
+    "__rshift__": F.bitwise_right_shift,
+    "__rlshift__": lambda self, other: F.bitwise_left_shift(other, self),
+    "__rrshift__": lambda self, other: F.bitwise_right_shift(other, self),
     "__eq__": F.eq,
     "__ne__": F.ne,
     "__lt__": F.lt,
@@ -81,6 +87,8 @@ IN_PLACE_OPERATORS = {
     "__iand__": "bitwise_and_",
     "__ior__": "bitwise_or_",
     "__ixor__": "bitwise_xor_",
+    "__ilshift__": "bitwise_left_shift_",
+    "__irshift__": "bitwise_right_shift_",
 }
 CONVERSIONS = {
     "bool": "bool",
@@ -93,6 +101,8 @@ CONVERSIONS = {
     "bfloat16": "bfloat16",
     "float": "float32",
     "double": "float64",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
 }
 
 
@@ -204,6 +214,8 @@ OWN: dict[str, Any] = {
     "__rmatmul__": swapped(F.matmul),
     "__rfloordiv__": swapped(F.floor_divide),
     "__rmod__": swapped(F.remainder),
+    "real": property(F.real, complexes.real_setter),
+    "imag": property(F.imag, complexes.imag_setter),
     "T": property(transposed),
     "mT": property(matrix_transposed),
 }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from ..device import scalar_array
 from ..dtypes import category, get_default_dtype, result_dtype, scalar_dtype
+from ..ops.arrays import FLOAT32, is_half
 from ..ops.table import TABLE
 from ..ops.types import normalize_axes, normalize_axis
 from ..tape import apply
@@ -42,6 +44,7 @@ def cpp_name(dtype: np.dtype[Any]) -> str:
         "int64": "Long",
     }
     names |= {"float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double"}
+    names |= {"complex64": "ComplexFloat", "complex128": "ComplexDouble"}
     name = name_of(dtype)
     return names.get(name, name)
 
@@ -68,6 +71,49 @@ def constant(value: Any, dtype: np.dtype[Any], like: Tensor) -> Tensor:
 def cast_to(x: Tensor, dtype: np.dtype[Any]) -> Tensor:
     """x itself, or converted."""
     return x if x.array.dtype == dtype else apply(CAST, x, dtype=name_of(dtype))
+
+
+def tensor_argument(name: str, x: Any, which: str = "input") -> Tensor:
+    """The argument, which must be a tensor: TypeError for anything else."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}(): argument '{which}' must be Tensor, not {type(x).__name__}")
+    return x
+
+
+def two_tensors(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Two arguments that must be tensors: a number is not taken."""
+    return tensor_argument(name, x), tensor_argument(name, y, "other")
+
+
+def refuse(name: str, x: Tensor, kinds: str) -> None:
+    """NotImplementedError for a dtype of one of numpy's kinds: b bool, i and u integers, f floats, c complex.
+
+    It is a RuntimeError too, as PyTorch's is.
+    """
+    kind = "f" if is_half(x.array.dtype) else x.array.dtype.kind
+    if kind in kinds:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{cpp_name(x.array.dtype)}'")
+
+
+def in_single(function: Any) -> Any:
+    """A composed function whose half-precision tensors are computed in float32, and whose result is rounded once."""
+
+    @wraps(function)
+    def inner(*args: Any, **kwargs: Any) -> Any:
+        halves = [a for a in args if isinstance(a, Tensor) and is_half(a.array.dtype)]
+        if not halves:
+            return function(*args, **kwargs)
+        tensors = [a.array for a in args if isinstance(a, Tensor)]
+        shaped = [a.dtype for a in tensors if a.shape]
+        dtype = result_dtype(shaped, [a.dtype for a in tensors if not a.shape], [])
+        if not is_half(dtype):
+            return function(*args, **kwargs)
+        single = [
+            cast_to(a, FLOAT32) if isinstance(a, Tensor) and is_half(a.array.dtype) else a for a in args
+        ]
+        return cast_to(function(*single, **kwargs), dtype)
+
+    return inner
 
 
 def cannot(name: str, value: Any) -> TypeError:
@@ -136,6 +182,11 @@ def axes(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     out = normalize_axes(name, dim, ndim)
     return out if ndim else ()
+
+
+def spelled(given: tuple[Any, ...], keyword: Any) -> tuple[int, ...]:
+    """Sizes or axes given one by one, as a sequence, or by keyword."""
+    return sizes(given if keyword is None else (keyword,))
 
 
 def sizes(shape: Any) -> tuple[int, ...]:

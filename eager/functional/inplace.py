@@ -156,6 +156,10 @@ POINTWISE = """
     le lerp log log1p lt masked_fill mul nan_to_num ne neg pow reciprocal remainder round rsqrt sigmoid sign
     sin sqrt square sub tan tanh trunc bitwise_and bitwise_or bitwise_xor bitwise_not logical_and logical_or
     logical_xor logical_not
+    absolute acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh
+    bitwise_left_shift bitwise_right_shift conj_physical copysign cosh deg2rad erfc exp2 fix float_power frac gcd
+    greater greater_equal heaviside hypot lcm ldexp less less_equal log10 log2 logit negative nextafter not_equal
+    rad2deg sgn sinc sinh xlogy
 """.split()
 FROM = {
     "relu": activation.relu,

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from math import pi
 from typing import Any
 
-from .arrays import special
 from .table import binary, define, elementwise, unary
-from .types import DTYPES, Aval, broadcast_shapes, same_dtype
+from .types import DTYPES, Aval, broadcast_shapes, real_dtype, same_dtype
 
 BOOL = DTYPES["bool"]
 
 
-def no_slope(F: Any, g: Any, out: Any, x: Any) -> Any:
+def no_slope(F: Any, g: Any, out: Any, *inputs: Any) -> Any:
     """The gradient of a step function: zero wherever it exists."""
-    return g.new_zeros(x.shape)
+    return F.zeros_like(g)
 
 
 # ---- arithmetic --------------------------------------------------------------------------------------------
@@ -46,7 +44,7 @@ binary(
 binary(
     "floor_divide",
     lambda xp, x, y: xp.floor_divide(x, y),
-    None,
+    (no_slope, no_slope),
     lambda s, x, y: s.floordiv(x, y),
 )
 binary(
@@ -57,6 +55,22 @@ binary(
 )
 
 
+def _fmod(s: Any, x: Any, y: Any) -> Any:
+    """The remainder of the absolute values with the sign of x."""
+    if x.dtype == "uint8":
+        return s.mod(x, y)
+    size = s.mod(s.abs(x), s.abs(y))
+    return s.select(s.lt(x, s.const(0, x.dtype)), s.neg(size), size)
+
+
+binary(
+    "fmod",
+    lambda xp, x, y: xp.fmod(x, y),
+    (lambda F, g, out, x, y: g, lambda F, g, out, x, y: -g * F.trunc(x / y)),
+    _fmod,
+)
+
+
 def _pow_base(F: Any, g: Any, out: Any, x: Any, y: Any) -> Any:
     """y·x^(y-1), and 0 for y = 0 even where x^(-1) is infinite."""
     return F.where(y == 0, 0.0, g * (y * F.pow(x, y - 1)))
@@ -64,36 +78,11 @@ def _pow_base(F: Any, g: Any, out: Any, x: Any, y: Any) -> Any:
 
 def _pow_exponent(F: Any, g: Any, out: Any, x: Any, y: Any) -> Any:
     """out·log x; 0^y has slope 0 in y, not 0·log 0 = nan."""
-    flat = F.logical_and(x == 0, y >= 0)
+    flat = F.logical_and(x == 0, F.real(y) >= 0)
     return F.where(flat, 0.0, g * (out * F.log(F.where(flat, 1.0, x))))
 
 
 binary("pow", lambda xp, x, y: xp.power(x, y), (_pow_base, _pow_exponent), lambda s, x, y: s.pow(x, y))
-binary(
-    "atan2",
-    lambda xp, x, y: xp.arctan2(x, y),
-    (lambda F, g, out, x, y: g * (y / (x * x + y * y)), lambda F, g, out, x, y: -g * (x / (x * x + y * y))),
-    # The language has no arctangent: half-angle steps bring the argument close to 0, a series does the rest.
-    lambda s, x, y: _atan2(s, x, y),
-)
-
-
-def _atan2(s: Any, y: Any, x: Any) -> Any:
-    """atan2 from arithmetic: atan(z) = 2·atan(z / (1 + √(1 + z²))) thrice, then the series to z¹¹, |z| < 0.1."""
-    c = lambda v: s.const(v, x.dtype)  # noqa: E731
-    big, small = s.maximum(s.abs(x), s.abs(y)), s.minimum(s.abs(x), s.abs(y))
-    z = s.select(s.eq(big, c(0.0)), c(0.0), s.select(s.eq(big, small), c(1.0), s.div(small, big)))
-    for _ in range(3):
-        z = s.div(z, s.add(c(1.0), s.sqrt(s.add(c(1.0), s.mul(z, z)))))
-    square, series = s.mul(z, z), c(1 / 13)
-    for n in (11, 9, 7, 5, 3, 1):
-        series = s.sub(c(1 / n), s.mul(square, series))
-    angle = s.mul(c(8.0), s.mul(z, series))
-    angle = s.select(s.gt(s.abs(y), s.abs(x)), s.sub(c(pi / 2), angle), angle)
-    negative_x = s.lt(s.select(s.eq(x, c(0.0)), s.div(c(1.0), x), x), c(0.0))  # -0.0 counts as negative
-    negative_y = s.lt(s.select(s.eq(y, c(0.0)), s.div(c(1.0), y), y), c(0.0))
-    angle = s.select(negative_x, s.sub(c(pi), angle), angle)
-    return s.select(negative_y, s.neg(angle), angle)
 
 
 def _share_extreme(F: Any, g: Any, mine: Any, other: Any, wins: Any) -> Any:
@@ -120,14 +109,16 @@ binary(
     lambda s, x, y: s.logical_and(x, y) if x.dtype == "bool" else s.minimum(x, y),
 )
 
-# ---- functions ---------------------------------------------------------------------------------------------
+# ---- sign --------------------------------------------------------------------------------------------------------
 
 unary("neg", lambda xp, x: -x, lambda F, g, out, x: -g, lambda s, x: s.neg(x))
 unary(
     "abs",
     lambda xp, x: xp.abs(x),
-    lambda F, g, out, x: g * F.sign(x),
+    lambda F, g, out, x: g * F.sgn(x),
     lambda s, x: x if x.dtype in ("bool", "uint8") else s.abs(x),
+    infer=lambda x: Aval(x.shape, real_dtype(x.dtype)),
+    holomorphic=False,
 )
 
 
@@ -146,39 +137,6 @@ def _sign_run(xp: Any, x: Any) -> Any:
 
 
 unary("sign", _sign_run, no_slope, _sign)
-unary("exp", lambda xp, x: xp.exp(x), lambda F, g, out, x: g * out, lambda s, x: s.exp(x))
-unary("expm1", lambda xp, x: xp.expm1(x), lambda F, g, out, x: g * (out + 1), lambda s, x: s.expm1(x))
-unary("log", lambda xp, x: xp.log(x), lambda F, g, out, x: g / x, lambda s, x: s.log(x))
-unary("log1p", lambda xp, x: xp.log1p(x), lambda F, g, out, x: g / (x + 1), lambda s, x: s.log1p(x))
-unary("sqrt", lambda xp, x: xp.sqrt(x), lambda F, g, out, x: g / (out * 2), lambda s, x: s.sqrt(x))
-unary(
-    "rsqrt",
-    lambda xp, x: xp.reciprocal(xp.sqrt(x)),
-    lambda F, g, out, x: g * (out * out * out) * -0.5,
-    lambda s, x: s.rsqrt(x),
-)
-unary(
-    "reciprocal",
-    lambda xp, x: xp.reciprocal(x),
-    lambda F, g, out, x: -g * (out * out),
-    lambda s, x: s.div(s.const(1, x.dtype), x),
-)
-unary("sin", lambda xp, x: xp.sin(x), lambda F, g, out, x: g * F.cos(x), lambda s, x: s.sin(x))
-unary("cos", lambda xp, x: xp.cos(x), lambda F, g, out, x: -g * F.sin(x), lambda s, x: s.cos(x))
-unary("tanh", lambda xp, x: xp.tanh(x), lambda F, g, out, x: g * (1 - out * out), lambda s, x: s.tanh(x))
-unary(
-    "sigmoid",
-    lambda xp, x: special(xp, "expit", x),
-    lambda F, g, out, x: g * (out * (1 - out)),
-    lambda s, x: s.sigmoid(x),
-)
-unary(
-    "erf",
-    lambda xp, x: special(xp, "erf", x),
-    lambda F, g, out, x: g * (F.exp(-x * x) * (2 / pi**0.5)),
-    lambda s, x: s.erf(x),
-)
-
 # ---- rounding ----------------------------------------------------------------------------------------------
 
 
@@ -244,6 +202,34 @@ def _bits(name: str, numpy_name: str, logical: str | None, bitwise: str) -> None
 _bits("bitwise_and", "bitwise_and", "logical_and", "bit_and")
 _bits("bitwise_or", "bitwise_or", "logical_or", "bit_or")
 _bits("bitwise_xor", "bitwise_xor", None, "bit_xor")
+
+
+def _in_width(s: Any, x: Any, y: Any) -> Any:
+    """Whether y is a possible number of places to shift x by: 0 to one less than its bits."""
+    bits = DTYPES[x.dtype].itemsize * 8
+    return s.logical_and(s.ge(y, s.const(0, y.dtype)), s.lt(y, s.const(bits, y.dtype)))
+
+
+def _left_shift(s: Any, x: Any, y: Any) -> Any:
+    zero, inside = s.const(0, x.dtype), _in_width(s, x, y)
+    return s.select(inside, s.shl(x, s.select(inside, y, zero)), zero)
+
+
+def _right_shift(s: Any, x: Any, y: Any) -> Any:
+    """The logical shift of x, or of its complement where x is negative, complemented again."""
+    zero, inside = s.const(0, x.dtype), _in_width(s, x, y)
+    places = s.select(inside, y, zero)
+    if x.dtype == "uint8":
+        return s.select(inside, s.shr(x, places), zero)
+    ones = s.const(-1, x.dtype)
+    negative = s.lt(x, zero)
+    kept = s.select(negative, s.bit_xor(x, ones), x)
+    shifted = s.select(inside, s.shr(kept, places), zero)
+    return s.select(negative, s.bit_xor(shifted, ones), shifted)
+
+
+binary("bitwise_left_shift", lambda xp, x, y: xp.left_shift(x, y), None, _left_shift)
+binary("bitwise_right_shift", lambda xp, x, y: xp.right_shift(x, y), None, _right_shift)
 
 # On bool operands only: the functional layer casts first.
 binary("logical_and", lambda xp, x, y: x & y, None, lambda s, x, y: s.logical_and(x, y), dtype=BOOL)

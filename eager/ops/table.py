@@ -46,6 +46,10 @@ class Op:
     kind: str = "elementwise"
     pure: bool = True
     random: bool = False
+    # The gradient rules are those of a complex-differentiable function, written as for real numbers: the tape
+    # conjugates around them. False: they state the gradient of complex operands themselves, in PyTorch's
+    # convention (the conjugate Wirtinger derivative times two).
+    holomorphic: bool = True
     # A slot for the arity of operands that may be absent or many, e.g. (1, 3) for an optional weight and bias.
     arity: tuple[int, int | None] = field(default=(1, 1))
 
@@ -98,7 +102,13 @@ def aligned(s: Any, read: Any, index: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def unary(
-    name: str, run: Rule, vjp: Rule | None, scalar: Rule, dtype: Any = None, infer: Rule | None = None
+    name: str,
+    run: Rule,
+    vjp: Rule | None,
+    scalar: Rule,
+    dtype: Any = None,
+    infer: Rule | None = None,
+    **rules: Any,
 ) -> Op:
     """`f(x)`, one element at a time. `dtype`: the output's, when it is not the input's."""
 
@@ -112,6 +122,7 @@ def unary(
         vjp=None if vjp is None else (vjp,),
         scalar=scalar,
         element=elementwise(scalar),
+        **rules,
     )
 
 
@@ -129,8 +140,9 @@ def binary(
 
 def library(name: str, infer: Rule, run: Rule, vjp: Any = None, **rules: Any) -> Op:
     """An op that a numerical library computes as a whole (LAPACK, FFT, special functions): it has no loops, runs
-    eagerly and in recorded graphs, and the compiler refuses it by name."""
-    return define(name, infer, run, vjp=vjp, kind="library", **rules)
+    eagerly and in recorded graphs, and the compiler refuses it by name. Its gradients are PyTorch's for complex
+    operands too (see `Op.holomorphic`)."""
+    return define(name, infer, run, vjp=vjp, kind="library", **{"holomorphic": False, **rules})
 
 
 def composite(name: str, infer: Rule, run: Rule, decompose: Rule, **rules: Any) -> Op:

@@ -43,6 +43,16 @@ def is_differentiable(dtype: Any) -> bool:
     return dtype.kind in "fc" or dtype == DTYPES["bfloat16"]
 
 
+def real_dtype(dtype: Any) -> np.dtype[Any]:
+    """The dtype of the parts and the absolute value: float32 for complex64; of a real dtype, itself."""
+    return DTYPES[f"float{dtype.itemsize * 4}"] if dtype.kind == "c" else dtype
+
+
+def complex_dtype(dtype: Any) -> np.dtype[Any]:
+    """The complex dtype whose parts are of a real one: complex64 for float32; of a complex dtype, itself."""
+    return dtype if dtype.kind == "c" else DTYPES["complex128" if dtype.itemsize == 8 else "complex64"]
+
+
 class Aval(NamedTuple):
     """An abstract value: the shape and dtype of an array that need not exist. Prints as `float32[batch,3]`."""
 
