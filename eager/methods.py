@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import backward as engine, functional as F, hooks
-from .functional import complexes, inplace
+from .functional import complexes, filling, inplace, shaping
 from .tensor import Tensor
 
 SAME_NAME = """
@@ -31,6 +31,10 @@ SAME_NAME = """
     qr slogdet svd triangular_solve
     angle bitwise_left_shift bitwise_right_shift conj conj_physical copysign frexp gcd heaviside i0 igammac is_conj
     is_neg isreal lcm ldexp logaddexp2 nextafter resolve_conj resolve_neg sgn
+    addbmm
+    adjoint as_strided as_strided_scatter bincount diagflat dsplit histc histogram hsplit index_reduce msort
+    narrow_copy new_empty_strided nonzero_static put resize_ resize_as_ scatter_reduce split_with_sizes
+    unfold unique unique_consecutive unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit
 """.split()
 OTHER_NAME = {
     "divide": F.div,
@@ -161,20 +165,6 @@ def backward(
     )
 
 
-def transposed(self: Tensor) -> Tensor:
-    """All axes in reverse order."""
-    return F.permute(self, tuple(reversed(range(self.ndim))))
-
-
-def matrix_transposed(self: Tensor) -> Tensor:
-    """The last two axes swapped."""
-    if self.ndim < 2:
-        raise RuntimeError(
-            f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor."
-        )
-    return F.transpose(self, -2, -1)
-
-
 def set_(self: Tensor, source: Tensor) -> Tensor:
     """Take over another tensor's memory."""
     self.array = source.array
@@ -194,10 +184,12 @@ def install() -> None:
     for name, dtype in CONVERSIONS.items():
         setattr(Tensor, name, converter(dtype))
     for name in (
-        "copy_ fill_ zero_ uniform_ normal_ exponential_ bernoulli_ random_ index_put_ fill_diagonal_ squeeze_ "
+        "copy_ fill_ zero_ index_put_ fill_diagonal_ squeeze_ "
         "unsqueeze_ transpose_ t_"
     ).split():
         setattr(Tensor, name, getattr(inplace, name))
+    for function in filling.FILLS:
+        setattr(Tensor, function.__name__, function)
     for name, function in OWN.items():
         setattr(Tensor, name, function)
 
@@ -216,7 +208,12 @@ OWN: dict[str, Any] = {
     "__rmod__": swapped(F.remainder),
     "real": property(F.real, complexes.real_setter),
     "imag": property(F.imag, complexes.imag_setter),
-    "T": property(transposed),
-    "mT": property(matrix_transposed),
+    "T": property(shaping.reversed_axes),
+    "mT": property(shaping.matrix_transpose),
+    "mH": property(shaping.adjoint),
+    "H": property(shaping.conjugate_transpose),
+    "swapaxes_": inplace.transpose_,
+    "swapdims_": inplace.transpose_,
+    "as_strided_": inplace.as_strided_,
 }
 install()

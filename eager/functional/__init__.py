@@ -33,6 +33,13 @@ from .activation import (
     tanhshrink,
     threshold,
 )
+from .addproducts import (
+    addbmm,
+    addmm,
+    addmv,
+    addr,
+    baddbmm,
+)
 from .arranging import (
     flip,
     fliplr,
@@ -45,7 +52,6 @@ from .arranging import (
     tile,
 )
 from .attention import (
-    cdist,
     cosine_similarity,
     pairwise_distance,
     scaled_dot_product_attention,
@@ -84,42 +90,23 @@ from .copies import (
     view_copy,
 )
 from .creation import (
-    arange,
     as_tensor,
     asarray,
-    bernoulli,
-    cpu,
-    cuda,
     empty,
     empty_like,
-    eye,
     from_numpy,
+    frombuffer,
     full,
     full_like,
-    linspace,
-    logspace,
-    moved,
-    multinomial,
     new_empty,
     new_full,
     new_ones,
     new_tensor,
     new_zeros,
-    normal,
     ones,
     ones_like,
-    rand,
-    rand_like,
-    randint,
-    randint_like,
-    randn,
-    randn_like,
-    random_words,
-    randperm,
     scalar_tensor,
     tensor,
-    to,
-    uniform_from,
     zeros,
     zeros_like,
 )
@@ -147,6 +134,9 @@ from .diagonals import (
     tril_indices,
     triu,
     triu_indices,
+)
+from .distances import (
+    cdist,
 )
 from .dropouts import (
     alpha_dropout,
@@ -241,6 +231,12 @@ from .matrices import (
     slogdet,
     svd,
     triangular_solve,
+)
+from .moving import (
+    cpu,
+    cuda,
+    moved,
+    to,
 )
 from .network import (
     bilinear,
@@ -409,10 +405,6 @@ from .pooling import (
     max_pool2d_indices,
 )
 from .product import (
-    addmm,
-    addmv,
-    addr,
-    baddbmm,
     bmm,
     chain_matmul,
     cross,
@@ -423,7 +415,6 @@ from .product import (
     kron,
     matmul,
     mm,
-    multi_dot,
     mv,
     outer,
     tensordot,
@@ -437,6 +428,26 @@ from .query import (
     is_tensor,
     numel,
     result_type,
+)
+from .randoms import (
+    bernoulli,
+    multinomial,
+    normal,
+    rand,
+    rand_like,
+    randint,
+    randint_like,
+    randn,
+    randn_like,
+    random_words,
+    randperm,
+    uniform_from,
+)
+from .ranges import (
+    arange,
+    eye,
+    linspace,
+    logspace,
 )
 from .reduction import (
     all,
@@ -592,6 +603,7 @@ __all__ = [
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "add",
+    "addbmm",
     "addcdiv",
     "addcmul",
     "addmm",
@@ -759,6 +771,7 @@ __all__ = [
     "frac",
     "frexp",
     "from_numpy",
+    "frombuffer",
     "full",
     "full_like",
     "gamma_slope",
@@ -887,7 +900,6 @@ __all__ = [
     "mse_loss",
     "msort",
     "mul",
-    "multi_dot",
     "multinomial",
     "mv",
     "mvlgamma",

@@ -10,7 +10,8 @@ from ..tensor import Tensor
 from .base import as_float
 from .pointwise import abs, clamp, exp, expm1, log, log1p, mul, neg, sigmoid, tanh, where
 from .reduction import softmax
-from .shaping import chunk, reshape
+from .shaping import reshape
+from .splitting import chunk
 
 RELU, GELU, SILU = TABLE["relu"], TABLE["gelu"], TABLE["silu"]
 LEAKY_RELU, ELU, SOFTPLUS = TABLE["leaky_relu"], TABLE["elu"], TABLE["softplus"]
@@ -178,8 +179,8 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
     """A differentiable sample of a categorical distribution; hard: one-hot forward, soft gradient."""
-    from .creation import rand
-    from .indexing import scatter
+    from .randoms import rand
+    from .scattering import scatter
     from .reduction import argmax
 
     noise = rand(tuple(logits.array.shape), dtype=logits.dtype)

@@ -1,8 +1,10 @@
-"""Tensors made from data, from sizes and from random numbers."""
+"""Tensors made from data and from sizes."""
 
 from __future__ import annotations
 
-from math import ceil, prod
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -10,17 +12,44 @@ import numpy as np
 from ..device import CPU, device, move
 from ..dtypes import dtype_of, get_default_dtype
 from ..ops.table import TABLE
-from ..random import Generator, default_generator
 from ..tape import apply
 from ..tensor import Tensor
-from .base import cast_to, name_of, sizes
+from .base import sizes
+from .moving import to
 
-FULL, ARANGE = TABLE["full"], TABLE["arange"]
-BITS, UNIFORM, NORMAL = TABLE["random_bits"], TABLE["uniform"], TABLE["normal"]
+FULL = TABLE["full"]
+
+
+def strided(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which also takes PyTorch's `layout`, `pin_memory` and `memory_format`, and `*size` by its name.
+
+    Every tensor here is dense and in ordinary memory, so there is nothing to choose; a sparse layout is refused.
+    """
+    variadic = any(
+        p.kind is p.VAR_POSITIONAL and p.name == "size" for p in signature(function).parameters.values()
+    )
+
+    @wraps(function)
+    def lenient(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            layout = kwargs.pop("layout", None)
+            if layout is not None and "strided" not in str(layout):
+                raise NotImplementedError(
+                    f"{function.__name__}(): only the strided layout exists, got {layout}"
+                )
+            kwargs.pop("pin_memory", None)
+            kwargs.pop("memory_format", None)
+            if variadic and "size" in kwargs:
+                args = (*args, kwargs.pop("size"))
+        return function(*args, **kwargs)
+
+    return lenient
+
 
 # ---- from data ---------------------------------------------------------------------------------------------
 
 
+@strided
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A new leaf holding a copy of numbers, nested sequences, an array or a tensor."""
     array = to_array(data, None if dtype is None else dtype_of(dtype).numpy)
@@ -44,7 +73,36 @@ def from_numpy(ndarray: np.ndarray[Any, Any]) -> Tensor:
     return Tensor(ndarray)
 
 
-asarray = as_tensor
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
+    """A tensor of the object; copy=True never shares its memory, copy=False is an error where it cannot be shared."""
+    out = as_tensor(obj, dtype, device)
+    shared = out is obj or shares(out, obj)
+    if copy is False and not shared:
+        raise ValueError("asarray(): copy=False, but the object cannot be shared as it is; give copy=None")
+    if copy and shared:
+        out = Tensor(out._read("asarray()").copy())
+    elif out is obj and requires_grad:
+        out = out.detach()
+    return out.requires_grad_() if requires_grad else out
+
+
+def shares(out: Tensor, obj: Any) -> bool:
+    array = obj.array if isinstance(obj, Tensor) else obj
+    return (
+        isinstance(array, np.ndarray)
+        and isinstance(out.array, np.ndarray)
+        and np.may_share_memory(array, out.array)
+    )
+
+
+def frombuffer(
+    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
+    """A tensor [count] that shares the memory of an object with a buffer; count -1 takes all of it."""
+    array = np.frombuffer(buffer, dtype_of(dtype).numpy, count, offset)
+    return placed(array, None, requires_grad)
 
 
 def to_array(data: Any, dtype: np.dtype[Any] | None) -> Any:
@@ -122,62 +180,24 @@ def scalar_tensor(
     return tensor(value, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
-# ---- to another dtype or device ----------------------------------------------------------------------------
-
-
-def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """to(dtype), to(device), to(device, dtype), to(other): converted or moved; itself if it is already so."""
-    where, wanted, copy = target(args, kwargs)
-    out = input if wanted is None else cast_to(input, dtype_of(wanted).numpy)
-    if where is not None:
-        out = moved(out, device(where))
-    return apply(TABLE["clone"], out) if copy and out is input else out
-
-
-def target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
-    """Device, dtype and copy from the many spellings of `to`."""
-    where, wanted = kwargs.get("device"), kwargs.get("dtype")
-    for arg in args:
-        if isinstance(arg, Tensor):
-            where, wanted = arg.device, arg.dtype
-        elif isinstance(arg, (str, device)) and not _names_dtype(arg):
-            where = arg
-        elif arg is not None and not isinstance(arg, bool):
-            wanted = arg
-    return where, wanted, bool(kwargs.get("copy", False))
-
-
-def _names_dtype(arg: Any) -> bool:
-    return isinstance(arg, str) and arg.partition(":")[0] not in ("cpu", "cuda")
-
-
-def moved(x: Tensor, where: device) -> Tensor:
-    """The tensor on another device, its gradient coming back to this one."""
-    array = move(x.array, where)
-    if array is x.array:
-        return x
-    from ..tape import moved_to
-
-    return moved_to(x, array)
-
-
-def cpu(input: Tensor) -> Tensor:
-    """The tensor in host memory."""
-    return moved(input, CPU)
-
-
-def cuda(input: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
-    """The tensor on a GPU; RuntimeError without cupy or a GPU."""
-    where = "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device
-    return to(input, where)
-
-
 # ---- from sizes --------------------------------------------------------------------------------------------
+
+
+def checked_shape(shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple; RuntimeError for a negative size or more axes than arrays have."""
+    shape = tuple(shape)
+    if any(n < 0 for n in shape):
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {next(n for n in shape if n < 0)}: {list(shape)}"
+        )
+    if len(shape) > 64:
+        raise RuntimeError(f"only tensors with up to 64 dims are supported, got {len(shape)}")
+    return shape
 
 
 def filled(shape: Any, value: Any, dtype: Any, where: Any, requires_grad: bool) -> Tensor:
     name = (get_default_dtype() if dtype is None else dtype_of(dtype)).name
-    out = apply(FULL, shape=tuple(shape), value=value, dtype=name)
+    out = apply(FULL, shape=checked_shape(shape), value=value, dtype=name)
     return finished(out, where, requires_grad)
 
 
@@ -188,21 +208,25 @@ def finished(out: Tensor, where: Any, requires_grad: bool) -> Tensor:
     return out.requires_grad_() if requires_grad else out
 
 
+@strided
 def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Zeros of a shape."""
     return filled(sizes(size), 0, dtype, device, requires_grad)
 
 
+@strided
 def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones of a shape."""
     return filled(sizes(size), 1, dtype, device, requires_grad)
 
 
-def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **_: Any) -> Tensor:
+@strided
+def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor whose contents are not to be relied on (they are zeros)."""
     return filled(sizes(size), 0, dtype, device, requires_grad)
 
 
+@strided
 def full(
     size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -227,16 +251,16 @@ def like(input: Tensor, value: Any, dtype: Any, where: Any, requires_grad: bool)
     return filled(input.array.shape, value, wanted, None if place == CPU else place, requires_grad)
 
 
+@strided
 def zeros_like(
-    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **_: Any
+    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Zeros of another tensor's shape, dtype and device."""
     return like(input, 0, dtype, device, requires_grad)
 
 
-def ones_like(
-    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **_: Any
-) -> Tensor:
+@strided
+def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones of another tensor's shape, dtype and device."""
     return like(input, 1, dtype, device, requires_grad)
 
@@ -244,6 +268,7 @@ def ones_like(
 empty_like = zeros_like
 
 
+@strided
 def full_like(
     input: Tensor,
     fill_value: Any,
@@ -251,12 +276,12 @@ def full_like(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
-    **_: Any,
 ) -> Tensor:
     """One value, in another tensor's shape, dtype and device."""
     return like(input, fill_value, dtype, device, requires_grad)
 
 
+@strided
 def new_zeros(
     input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -264,6 +289,7 @@ def new_zeros(
     return new_full(input, sizes(size), 0, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
+@strided
 def new_ones(
     input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -274,6 +300,7 @@ def new_ones(
 new_empty = new_zeros
 
 
+@strided
 def new_full(
     input: Tensor,
     size: Any,
@@ -296,220 +323,3 @@ def new_tensor(
     return tensor(
         data, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad
     )
-
-
-def arange(
-    start: Any,
-    end: Any = None,
-    step: Any = 1,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """start, start + step, … below end. Integers give int64, floats the default float."""
-    start, end = (0, start) if end is None else (start, end)
-    start, end, step = (v.item() if isinstance(v, (Tensor, np.generic)) else v for v in (start, end, step))
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
-    if (end - start) * (1 if step > 0 else -1) < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    whole = all(isinstance(v, int) for v in (start, end, step))
-    name = ("int64" if whole else get_default_dtype().name) if dtype is None else dtype_of(dtype).name
-    size = (end - start if step == 1 else -((start - end) // step)) if whole else ceil((end - start) / step)
-    if not whole:
-        start, step = float(start), float(step)
-    return finished(apply(ARANGE, size=size, start=start, step=step, dtype=name), device, requires_grad)
-
-
-def linspace(
-    start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """`steps` evenly spaced numbers from start to end, both included."""
-    name = (get_default_dtype() if dtype is None else dtype_of(dtype)).name
-    a, b = (float(v.item() if isinstance(v, Tensor) else v) for v in (start, end))
-    step = (b - a) / (steps - 1) if steps > 1 else 0.0
-    # Counted from the nearer end, so that both ends are exact.
-    first = apply(ARANGE, size=(steps + 1) // 2, start=a, step=step, dtype=name)
-    rest = steps - (steps + 1) // 2
-    second = apply(ARANGE, size=rest, start=b - step * (rest - 1), step=step, dtype=name)
-    out = apply(TABLE["cat"], first, second, dim=0) if rest else first
-    return finished(out, device, requires_grad)
-
-
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **options: Any) -> Tensor:
-    """base to the power of evenly spaced exponents."""
-    from .pointwise import pow
-
-    return pow(base, linspace(start, end, steps, **options))
-
-
-def eye(
-    n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """Ones on the diagonal of an n by m matrix (m = n if not given), else zeros."""
-    from .pointwise import cast, eq
-    from .shaping import unsqueeze
-
-    same = eq(unsqueeze(arange(n), 1), arange(n if m is None else m))
-    return finished(cast(same, get_default_dtype() if dtype is None else dtype), device, requires_grad)
-
-
-# ---- random ------------------------------------------------------------------------------------------------
-
-
-def uniform_from(key: Tensor, shape: Any, dtype: str) -> Tensor:
-    """[0, 1) as a pure function of a key."""
-    return apply(UNIFORM, key, shape=tuple(shape), dtype=dtype)
-
-
-def drawn(
-    op: Any,
-    shape: Any,
-    generator: Generator | None,
-    dtype: Any,
-    where: Any,
-    requires_grad: bool,
-    per_block: int = 2,
-) -> Tensor:
-    """Numbers from the generator's stream, which advances by the blocks of four words they take."""
-    name = (get_default_dtype() if dtype is None else dtype_of(dtype)).name
-    key = (generator or default_generator).take(-(-prod(shape) // per_block))
-    attrs = {"shape": tuple(shape)} if op is BITS else {"shape": tuple(shape), "dtype": name}
-    return finished(apply(op, key, **attrs), where, requires_grad)
-
-
-def rand(
-    *size: Any,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Uniform numbers in [0, 1)."""
-    return drawn(UNIFORM, sizes(size), generator, dtype, device, requires_grad)
-
-
-def randn(
-    *size: Any,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Numbers of the standard normal distribution."""
-    return drawn(NORMAL, sizes(size), generator, dtype, device, requires_grad)
-
-
-def randint(
-    low: int,
-    high: Any = None,
-    size: Any = None,
-    *,
-    generator: Generator | None = None,
-    dtype: Any = "int64",
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Whole numbers in [low, high): randint(high, size) or randint(low, high, size)."""
-    if size is None:
-        low, high, size = 0, low, high
-    if high <= low:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    words = random_words(tuple(size), high - low, generator)
-    return finished(to(words % (high - low) + low, dtype=dtype), device, requires_grad)
-
-
-def random_words(size: tuple[int, ...], span: int, generator: Generator | None) -> Tensor:
-    """Random bits as int64: 32 of them, or 63 where a range of `span` numbers needs them."""
-    if span > 1 << 63:
-        raise RuntimeError(f"randint: a range of at most 2**63 numbers is supported, got {span}")
-    low = drawn(BITS, size, generator, None, None, False, per_block=4)
-    if span <= 1 << 32:
-        return low
-    high = drawn(BITS, size, generator, None, None, False, per_block=4)
-    return (high % (1 << 31)) * (1 << 32) + low
-
-
-def randperm(
-    n: int, *, generator: Generator | None = None, dtype: Any = "int64", device: Any = None
-) -> Tensor:
-    """The numbers below n in random order."""
-    order = apply(
-        TABLE["argsort"],
-        drawn(BITS, (n,), generator, None, None, False, per_block=4),
-        dim=0,
-        descending=False,
-    )
-    return finished(to(order, dtype=dtype), device, False)
-
-
-def rand_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Uniform numbers in another tensor's shape, dtype and device."""
-    return drawn_like(UNIFORM, input, dtype, device, requires_grad)
-
-
-def randn_like(
-    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """Normal numbers in another tensor's shape, dtype and device."""
-    return drawn_like(NORMAL, input, dtype, device, requires_grad)
-
-
-def drawn_like(op: Any, input: Tensor, dtype: Any, where: Any, requires_grad: bool) -> Tensor:
-    place = input.device if where is None else device(where)
-    return drawn(
-        op, input.array.shape, None, dtype or input.dtype, None if place == CPU else place, requires_grad
-    )
-
-
-def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None) -> Tensor:
-    """Whole numbers in another tensor's shape and dtype."""
-    low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, input.array.shape, dtype=dtype or input.dtype)
-
-
-def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None) -> Tensor:
-    """Normal numbers: means and deviations are tensors, or numbers with a size."""
-    if size is None:
-        size = (mean + std * 0 if isinstance(mean, Tensor) else std).array.shape
-    return randn(tuple(size), generator=generator) * std + mean
-
-
-def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
-    """1 with the probability each element gives (or p), else 0."""
-    from .pointwise import cast, lt
-
-    chance = input if p is None else p
-    wide = "float64" if name_of(input.array.dtype) == "float64" else "float32"
-    drawn_ = rand(tuple(input.array.shape), generator=generator, dtype=wide)
-    return cast(lt(drawn_, chance), input.dtype)
-
-
-def multinomial(
-    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
-) -> Tensor:
-    """Positions drawn with the (unnormalised) probabilities of the last axis.
-
-    Without replacement by the order of -log(u) / p, which is a race of exponential clocks; with it by where a
-    uniform number falls among the running sums.
-    """
-    from .cumulative import cumsum
-    from .pointwise import log
-    from .reduction import argsort, sum
-    from .shaping import unsqueeze
-    from .slicing import slice_axis
-
-    lead, count = tuple(input.array.shape[:-1]), input.array.shape[-1]
-    if not replacement:
-        if num_samples > count:
-            raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-        u = rand(*lead, count, generator=generator, dtype=input.dtype)
-        clocks = -log(1 - u) / input
-        return slice_axis(argsort(clocks, -1), input.ndim - 1, 0, num_samples)
-    u = rand(*lead, num_samples, generator=generator, dtype=input.dtype)
-    edges = cumsum(input / sum(input, -1, True), -1)
-    below = unsqueeze(edges, -2) <= unsqueeze(u, -1)
-    from .pointwise import clamp
-
-    return clamp(sum(below, -1), max=count - 1)

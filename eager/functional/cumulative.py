@@ -8,9 +8,11 @@ from ..ops.table import TABLE
 from ..tape import apply, labelled
 from ..tensor import Tensor
 from .base import as_float, axis
+from .joining import cat
 from .pointwise import clone, logical_xor
 from .reduction import ValuesIndices, sum, take_along, widened
-from .shaping import cat, expand, reshape, slice_axis
+from .shaping import expand, reshape
+from .slicing import slice_axis
 
 CUMSUM, CUMPROD, LOGCUMSUMEXP = TABLE["cumsum"], TABLE["cumprod"], TABLE["logcumsumexp"]
 CUMMAX, CUMMIN, RECURRENCE = TABLE["cummax_indices"], TABLE["cummin_indices"], TABLE["recurrence"]

@@ -57,7 +57,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout to the negative saturation of selu, with mean and variance kept."""
-    from .creation import rand
+    from .randoms import rand
     from .pointwise import lt
 
     check_probability(p)
@@ -81,7 +81,7 @@ def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """alpha_dropout of whole channels: one draw for each of the first two axes."""
-    from .creation import rand
+    from .randoms import rand
     from .pointwise import lt
 
     check_probability(p)

@@ -9,7 +9,8 @@ from ..ops.table import TABLE
 from ..tape import apply
 from ..tensor import Tensor
 from .base import as_float, cast_to, common
-from .creation import arange, rand
+from .randoms import rand
+from .ranges import arange
 from .reduction import sum
 from .shaping import broadcast_tensors, unsqueeze
 

@@ -12,9 +12,8 @@ from ..ops.table import TABLE
 from ..tape import apply
 from ..tensor import Tensor
 from ..writes import check_writable, write
-from . import activation, indexing, pointwise, shaping
+from . import activation, cumulative, diagonals, indexing, masking, norms, pointwise, scattering, shaping, strides
 from .base import cast_to, constant, cpp_name, number
-from .creation import bernoulli, rand, randn
 from .shaping import expand
 
 
@@ -53,7 +52,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         src = constant(src, self.array.dtype, self)
     value = cast_to(src, self.array.dtype)
     if value.device != self.device:
-        from .creation import moved
+        from .moving import moved
 
         value = moved(value, self.device)
     if tuple(value.array.shape) != tuple(self.array.shape):
@@ -84,36 +83,6 @@ def zero_(self: Tensor) -> Tensor:
     return fill_(self, 0)
 
 
-def uniform_(self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Any = None) -> Tensor:
-    """Fill with uniform numbers in [a, b)."""
-    return copy_(self, rand(tuple(self.array.shape), generator=generator, dtype=self.dtype) * (b - a) + a)
-
-
-def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
-    """Fill with normal numbers."""
-    return copy_(self, randn(tuple(self.array.shape), generator=generator, dtype=self.dtype) * std + mean)
-
-
-def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
-    """Fill with exponentially distributed numbers of rate lambd."""
-    u = rand(tuple(self.array.shape), generator=generator, dtype=self.dtype)
-    return copy_(self, pointwise.log1p(-u) * (-1 / lambd))
-
-
-def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
-    """Fill with 1 (with probability p) and 0."""
-    chance = p if isinstance(p, Tensor) else constant(p, dtype_of("float32").numpy, self)
-    return copy_(self, bernoulli(expand(chance, self.array.shape), generator=generator))
-
-
-def random_(self: Tensor, low: int = 0, high: int | None = None, *, generator: Any = None) -> Tensor:
-    """Fill with whole numbers in [low, high)."""
-    from .creation import randint
-
-    low, high = (0, low) if high is None and low else (low, high)
-    return copy_(self, randint(low, high or 1 << 24, self.array.shape, generator=generator))
-
-
 def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """In place: values at (or added at) positions."""
     return write(self, indexing.index_put(self._alias(), indices, values, accumulate))
@@ -121,7 +90,7 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """Write one number on the main diagonal of a matrix."""
-    fill_(shaping.diagonal(self), fill_value)
+    fill_(diagonals.diagonal(self), fill_value)
     return self
 
 
@@ -151,6 +120,11 @@ def t_(self: Tensor) -> Tensor:
     return resize_shape(self, shaping.t(self._alias()))
 
 
+def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """In place: another geometry over the same memory."""
+    return resize_shape(self, strides.as_strided(self._alias(), size, stride, storage_offset))
+
+
 POINTWISE = """
     abs add addcdiv addcmul ceil clamp clamp_max clamp_min cos div eq erf exp expm1 floor floor_divide fmod ge gt
     le lerp log log1p lt masked_fill mul nan_to_num ne neg pow reciprocal remainder round rsqrt sigmoid sign
@@ -164,15 +138,20 @@ POINTWISE = """
 FROM = {
     "relu": activation.relu,
     "leaky_relu": activation.leaky_relu,
-    "cumsum": None,
-    "tril": shaping.tril,
-    "triu": shaping.triu,
-    "scatter": indexing.scatter,
-    "scatter_add": indexing.scatter_add,
-    "index_add": indexing.index_add,
-    "index_copy": indexing.index_copy,
-    "index_fill": indexing.index_fill,
-    "masked_scatter": indexing.masked_scatter,
+    "cumsum": cumulative.cumsum,
+    "cumprod": cumulative.cumprod,
+    "renorm": norms.renorm,
+    "tril": diagonals.tril,
+    "triu": diagonals.triu,
+    "scatter": scattering.scatter,
+    "scatter_add": scattering.scatter_add,
+    "scatter_reduce": scattering.scatter_reduce,
+    "index_add": scattering.index_add,
+    "index_copy": scattering.index_copy,
+    "index_fill": scattering.index_fill,
+    "index_reduce": scattering.index_reduce,
+    "put": scattering.put,
+    "masked_scatter": masking.masked_scatter,
 }
 
 #: Every in-place method made from a plain function, by its name with the underscore.

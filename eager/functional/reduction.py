@@ -357,7 +357,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
 
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesIndices:
     """The k largest (or smallest) elements of an axis, in order, and their positions."""
-    from .shaping import slice_axis
+    from .slicing import slice_axis
 
     d = axis("topk", dim, input.ndim)
     if input.ndim and not 0 <= k <= input.array.shape[d]:
@@ -370,7 +370,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
 
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     """The k-th smallest element of an axis (k from 1), and its position."""
-    from .shaping import slice_axis
+    from .slicing import slice_axis
 
     d = axis("kthvalue", dim, input.ndim)
     if not 1 <= k <= input.array.shape[d]:
@@ -382,7 +382,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Val
 
 def trace(input: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
-    from .shaping import diagonal
+    from .diagonals import diagonal
 
     if input.ndim != 2:
         raise RuntimeError("trace: expected a matrix, but got tensor with dim " + str(input.ndim))

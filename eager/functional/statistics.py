@@ -11,10 +11,13 @@ from ..tape import apply, labelled
 from ..tensor import Tensor
 from .base import axis, cast_to
 from .creation import tensor
+from .diagonals import diagonal
+from .joining import cat
 from .pointwise import ceil, clamp, floor, floor_divide, isnan, lerp, round, sqrt, where
 from .product import matmul
 from .reduction import INT64, ValuesIndices, any, argsort, sum, take_along
-from .shaping import cat, diagonal, expand, flatten, movedim, reshape, slice_axis, squeeze, unsqueeze
+from .shaping import expand, flatten, movedim, reshape, squeeze, unsqueeze
+from .slicing import slice_axis
 
 MEDIAN = TABLE["median"]
 

@@ -244,7 +244,7 @@ def _logcumsumexp_element(s: Any, index: tuple[Any, ...], x: Any, *, dim: int) -
 
 
 def _logcumsumexp_vjp(F: Any, g: Any, out: Any, x: Any, *, dim: int) -> Any:
-    """Σ over j >= k of g[j]·exp(x[k] - out[j]), by a recurrence whose factors exp(out[k] - out[k + 1]) are at most 1."""
+    """Σ over j >= k of g[j]·exp(x[k] - out[j]), by a recurrence whose factors are at most 1."""
     sums = F.where(out == -inf, 0.0, out)
     factor = F.exp(sums - shifted(F, sums, dim, -1, 0.0))
     return conj(F, F.exp(x - sums)) * backwards(F, conj(F, factor), g, dim)
