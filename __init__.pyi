@@ -13,6 +13,7 @@ from .eager import (
     linalg as linalg,
     nn as nn,
     optim as optim,
+    random as random,
     special as special,
     testing as testing,
     utils as utils,
@@ -479,6 +480,7 @@ from .eager.functional import (
     vstack as vstack,
     where as where,
     xlogy as xlogy,
+    zero_ as zero_,
     zeros as zeros,
     zeros_like as zeros_like,
 )

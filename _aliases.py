@@ -22,6 +22,7 @@ ALIASES = {
     "linalg": "eager.linalg",
     "nn": "eager.nn",
     "optim": "eager.optim",
+    "random": "eager.random",
     "testing": "eager.testing",
     "special": "eager.special",
     "utils": "eager.utils",

@@ -7,10 +7,13 @@ programs, on every device.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from .device import device as place
 from .ops.table import TABLE
 from .tape import apply
 from .tensor import Tensor
@@ -25,11 +28,15 @@ class Generator:
     """
 
     def __init__(self, device: Any = "cpu") -> None:
+        self.device = place(device)
         self.state = _state(DEFAULT_SEED, 0)
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start the stream of this seed from its beginning."""
-        self.state = _state(int(seed), 0)
+        """Start the stream of this seed, of 64 bits, from its beginning."""
+        seed = int(seed)
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise RuntimeError(f"Overflow when unpacking long: a seed has 64 bits, got {seed}")
+        self.state = _state(seed, 0)
         return self
 
     def seed(self) -> int:
@@ -55,6 +62,25 @@ class Generator:
         self.state = Tensor(state._read("set_state()").copy())
         return self
 
+    def clone_state(self) -> Generator:
+        """Another generator at the same place of the same stream."""
+        return Generator(self.device).set_state(self.get_state())
+
+    def get_offset(self) -> int:
+        """How many blocks of the stream are used up."""
+        return int(self.state._read("get_offset()")[1]) & (1 << 64) - 1
+
+    def set_offset(self, offset: int) -> None:
+        """Go to a place of the stream."""
+        self.state = _state(self.initial_seed(), int(offset))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"device": str(self.device), "state": self.state._read("pickle").tolist()}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.device = place(saved["device"])
+        self.state = _state(*saved["state"])
+
     def take(self, blocks: int) -> Tensor:
         """The key of the next draw; the stream advances by `blocks` blocks of four 32-bit words."""
         key = self.state
@@ -68,8 +94,8 @@ class Generator:
 
 
 def _state(seed: int, offset: int) -> Tensor:
-    wrapped = (seed + (1 << 63)) % (1 << 64) - (1 << 63)  # as two's complement
-    return Tensor(np.array([wrapped, offset], np.int64))
+    words = [(word + (1 << 63)) % (1 << 64) - (1 << 63) for word in (seed, offset)]  # as two's complement
+    return Tensor(np.array(words, np.int64))
 
 
 default_generator = Generator()
@@ -98,3 +124,25 @@ def get_rng_state() -> Tensor:
 def set_rng_state(state: Tensor) -> None:
     """Set the default generator's state."""
     default_generator.set_state(state)
+
+
+@contextmanager
+def fork_rng(
+    devices: Any = None,
+    enabled: bool = True,
+    _caller: str = "fork_rng",
+    _devices_kw: str = "devices",
+    device_type: str = "cuda",
+) -> Iterator[None]:
+    """Within the block random numbers are drawn as ever; after it the stream goes on as if none had been.
+
+    One stream serves all devices, so which of them are named makes no difference.
+    """
+    if not enabled:
+        yield
+        return
+    before = default_generator.state
+    try:
+        yield
+    finally:
+        default_generator.state = before

@@ -170,7 +170,9 @@ from .indexing import (
     setitem,
 )
 from .inplace import (
+    fill_,
     relu_,
+    zero_,
 )
 from .joining import (
     cartesian_prod,
@@ -757,6 +759,7 @@ __all__ = [
     "expand_copy",
     "expm1",
     "eye",
+    "fill_",
     "fix",
     "flatten",
     "flip",
@@ -1094,6 +1097,7 @@ __all__ = [
     "where",
     "window_places",
     "xlogy",
+    "zero_",
     "zeros",
     "zeros_like",
     "zeta",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from ..device import CPU, device
 from ..dtypes import COMPLEX, dtype_of, get_default_dtype
 from ..ops.table import TABLE
@@ -228,10 +230,9 @@ def normal(
 def check_deviation(std: Any) -> None:
     """RuntimeError for a negative one that is known now."""
     found = known_now(std) if isinstance(std, Tensor) else std
-    if found is not None and (found.size and (found < 0).any() if isinstance(std, Tensor) else found < 0):
-        raise RuntimeError(
-            "normal expects all elements of std >= 0.0" + ("" if isinstance(std, Tensor) else f", got {std}")
-        )
+    if found is not None and np.any(np.less(found, 0)):
+        told = "" if isinstance(std, Tensor) else f", got {std}"
+        raise RuntimeError(f"normal expects all elements of std >= 0.0{told}")
 
 
 def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = None) -> Tensor:
