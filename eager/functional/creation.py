@@ -16,6 +16,7 @@ from ..tape import apply
 from ..tensor import Tensor
 from .base import sizes
 from .moving import to
+from .output import takes_out
 
 FULL = TABLE["full"]
 
@@ -208,24 +209,28 @@ def finished(out: Tensor, where: Any, requires_grad: bool) -> Tensor:
     return out.requires_grad_() if requires_grad else out
 
 
+@takes_out
 @strided
 def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Zeros of a shape."""
     return filled(sizes(size), 0, dtype, device, requires_grad)
 
 
+@takes_out
 @strided
 def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones of a shape."""
     return filled(sizes(size), 1, dtype, device, requires_grad)
 
 
+@takes_out
 @strided
 def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor whose contents are not to be relied on (they are zeros)."""
     return filled(sizes(size), 0, dtype, device, requires_grad)
 
 
+@takes_out
 @strided
 def full(
     size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False

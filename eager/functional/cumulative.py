@@ -9,6 +9,7 @@ from ..tape import apply, labelled
 from ..tensor import Tensor
 from .base import as_float, axis
 from .joining import cat
+from .output import takes_out
 from .pointwise import clone, logical_xor
 from .reduction import ValuesIndices, sum, take_along, widened
 from .shaping import expand, reshape
@@ -24,16 +25,19 @@ def running(op: Any, x: Tensor, dim: int) -> Tensor:
     return apply(op, x, dim=d) if x.ndim else reshape(apply(op, reshape(x, (1,)), dim=0), ())
 
 
+@takes_out
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """The running sum along an axis."""
     return running(CUMSUM, widened(input, dtype), dim)
 
 
+@takes_out
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """The running product along an axis."""
     return running(CUMPROD, widened(input, dtype), dim)
 
 
+@takes_out
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """The logarithm of the running sum of exp(x), without overflow."""
     if input.array.dtype.kind in "biu":
@@ -41,11 +45,13 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     return running(LOGCUMSUMEXP, input, dim)
 
 
+@takes_out
 def cummax(input: Tensor, dim: int) -> ValuesIndices:
     """The largest element so far, and where it is (the last of equal ones)."""
     return cumulative_extreme(CUMMAX, input, dim)
 
 
+@takes_out
 def cummin(input: Tensor, dim: int) -> ValuesIndices:
     """The smallest element so far, and where it is (the last of equal ones)."""
     return cumulative_extreme(CUMMIN, input, dim)
@@ -67,6 +73,7 @@ def recurrence(a: Tensor, b: Tensor, dim: int) -> Tensor:
 # ---- differences -------------------------------------------------------------------------------------------
 
 
+@takes_out
 def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:

@@ -9,12 +9,14 @@ from ..ops.table import TABLE
 from ..tape import labelled
 from ..tensor import Tensor
 from .base import as_float, axis, cast_to
+from .output import takes_out
 from .pointwise import abs, cast, reciprocal, where
 from .reduction import amax, amin, reduce_with, sum
 
 NORM = TABLE["vector_norm"]
 
 
+@takes_out
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """The p-norm of the elements over axes; p a number, inf, -inf, "fro" (2) or "nuc" (of matrices).
 
@@ -68,6 +70,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     return norm(as_float("dist", input - other), p)
 
 
+@takes_out
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Each slice along an axis scaled down to a p-norm of at most maxnorm."""
     if input.ndim < 2:

@@ -16,6 +16,7 @@ from ..tensor import Tensor
 from .base import cast_to, known_now, name_of, sizes
 from .creation import checked_shape, finished, strided
 from .moving import to
+from .output import takes_out
 
 BITS, UNIFORM, NORMAL = TABLE["random_bits"], TABLE["uniform"], TABLE["normal"]
 
@@ -57,6 +58,7 @@ def both_parts(op: Any, shape: tuple[int, ...], generator: Generator | None, wan
     return functional.complex(parts[0], parts[1])
 
 
+@takes_out
 @strided
 def rand(
     *size: Any,
@@ -69,6 +71,7 @@ def rand(
     return drawn(UNIFORM, sizes(size), generator, dtype, device, requires_grad)
 
 
+@takes_out
 @strided
 def randn(
     *size: Any,
@@ -81,6 +84,7 @@ def randn(
     return drawn(NORMAL, sizes(size), generator, dtype, device, requires_grad)
 
 
+@takes_out
 @strided
 def randint(
     low: int,
@@ -116,6 +120,7 @@ def random_words(size: tuple[int, ...], span: int, generator: Generator | None) 
     return (high % (1 << 31)) * (1 << 32) + low
 
 
+@takes_out
 @strided
 def randperm(
     n: int,
@@ -199,6 +204,7 @@ def randint_like(
 # ---- distributions -----------------------------------------------------------------------------------------
 
 
+@takes_out
 @strided
 def normal(
     mean: Any,
@@ -235,6 +241,7 @@ def check_deviation(std: Any) -> None:
         raise RuntimeError(f"normal expects all elements of std >= 0.0{told}")
 
 
+@takes_out
 def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability each element gives (or p), else 0."""
     from .pointwise import cast, lt
@@ -260,6 +267,7 @@ def check_probabilities(name: str, p: Any) -> None:
         )
 
 
+@takes_out(exact=True)
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:

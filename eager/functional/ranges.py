@@ -13,6 +13,7 @@ from ..tape import apply
 from ..tensor import Tensor
 from .base import cast_to
 from .creation import finished, strided
+from .output import takes_out
 
 ARANGE = TABLE["arange"]
 
@@ -29,6 +30,7 @@ def plain(name: str, value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+@takes_out
 @strided
 def arange(
     start: Any,
@@ -73,6 +75,7 @@ def range_(start: Any, end: Any, step: Any = 1, **options: Any) -> Tensor:
     return arange(size, **options) * step + start
 
 
+@takes_out
 @strided
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
@@ -83,6 +86,7 @@ def linspace(
     return finished(spaced("linspace", a, b, steps, wanted, wanted.name), device, requires_grad)
 
 
+@takes_out
 @strided
 def logspace(
     start: Any,
@@ -134,6 +138,7 @@ def spaced(name: str, a: Any, b: Any, steps: int, wanted: Any, working: str) -> 
     return apply(TABLE["cat"], first, apply(TABLE["flip"], second, axes=(0,)), dim=0)
 
 
+@takes_out
 @strided
 def eye(
     n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False

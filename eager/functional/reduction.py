@@ -10,6 +10,7 @@ from ..ops.table import TABLE
 from ..tape import apply, apply_unary, labelled
 from ..tensor import Tensor
 from .base import as_float, axes, axis, cast_to
+from .output import takes_out
 from .pointwise import cast, exp, isinf, isnan, log, logical_not, maximum, minimum, sqrt, where
 from .shaping import flatten, permute, reshape, squeeze, unsqueeze
 
@@ -45,6 +46,7 @@ def reduce_with(op: Any, x: Tensor, dim: Any, keepdim: bool, **attrs: Any) -> Te
 # ---- sums and products -------------------------------------------------------------------------------------
 
 
+@takes_out
 def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum over axes (all if none are given). Integers are summed as int64."""
     x = widened(input, dtype)
@@ -52,6 +54,7 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     return out if dim is None else labelled(out, "SumBackward1")
 
 
+@takes_out
 def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The product over an axis, or of all elements."""
     return reduce_with(PROD, widened(input, dtype), dim, keepdim)
@@ -76,6 +79,7 @@ def widened(x: Tensor, dtype: Any) -> Tensor:
     return cast_to(x, INT64) if x.array.dtype.kind in "biu" else x
 
 
+@takes_out
 def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean over axes; RuntimeError for integers without a dtype."""
     x = input if dtype is None else cast(input, dtype)
@@ -88,6 +92,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     return out if dim is None else labelled(out, "MeanBackward1")
 
 
+@takes_out
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum, nan counted as 0."""
     if input.array.dtype.kind == "c":
@@ -95,6 +100,7 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
     return sum(where(isnan(input), 0, input), dim, keepdim, dtype=dtype)
 
 
+@takes_out
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean of the elements that are not nan."""
     if input.array.dtype.kind in "biu":
@@ -111,6 +117,7 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     return sum(cast(input, "bool"), dim)
 
 
+@takes_out
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """log(sum(exp(x))) over axes, without overflow."""
     x = as_float("logsumexp", input)
@@ -131,6 +138,7 @@ def real(x: Tensor) -> Tensor:
 # ---- variance ----------------------------------------------------------------------------------------------
 
 
+@takes_out
 def var(
     input: Tensor,
     dim: Any = None,
@@ -169,6 +177,7 @@ def moment_axes(dim: Any, unbiased: bool | None, correction: Any) -> tuple[Any, 
     return dim, correction
 
 
+@takes_out
 def std(
     input: Tensor,
     dim: Any = None,
@@ -224,11 +233,13 @@ class MinMax(NamedTuple):
     max: Tensor
 
 
+@takes_out
 def amax(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The maximum over axes; elements that tie share the gradient."""
     return checked_extreme(AMAX, input, dim, keepdim)
 
 
+@takes_out
 def amin(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The minimum over axes; elements that tie share the gradient."""
     return checked_extreme(AMIN, input, dim, keepdim)
@@ -245,16 +256,19 @@ def checked_extreme(op: Any, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
     return reduce_with(op, x, dim, keepdim)
 
 
+@takes_out(exact=True)
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
     """Minimum and maximum, over one axis or all."""
     return MinMax(amin(input, dim, keepdim), amax(input, dim, keepdim))
 
 
+@takes_out
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """The maximum of all; max(x, dim) -> (values, indices); max(x, y) element by element."""
     return extreme("max", input, dim if other is None else other, keepdim, amax, argmax, maximum)
 
 
+@takes_out
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """The minimum of all; min(x, dim) -> (values, indices); min(x, y) element by element."""
     return extreme("min", input, dim if other is None else other, keepdim, amin, argmin, minimum)
@@ -286,11 +300,13 @@ def take_along(x: Tensor, indices: Tensor, dim: int) -> Tensor:
     return apply(TABLE["gather"], x, indices, dim=axis("gather", dim, x.ndim))
 
 
+@takes_out
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The position of the maximum along an axis, or in the flattened tensor."""
     return position(ARGMAX, input, dim, keepdim)
 
 
+@takes_out
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The position of the minimum along an axis, or in the flattened tensor."""
     return position(ARGMIN, input, dim, keepdim)
@@ -307,11 +323,13 @@ def position(op: Any, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     return unsqueeze(out, d) if keepdim else out
 
 
+@takes_out
 def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Whether an element is nonzero."""
     return reduce_with(ANY, cast(input, "bool"), dim, keepdim)
 
 
+@takes_out
 def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Whether all elements are nonzero."""
     return reduce_with(ALL, cast(input, "bool"), dim, keepdim)
@@ -320,11 +338,13 @@ def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 # ---- along an axis -----------------------------------------------------------------------------------------
 
 
+@takes_out
 def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """exp(x) normalised to sum to 1 along an axis."""
     return along(SOFTMAX, input, dim, dtype)
 
 
+@takes_out
 def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """The logarithm of softmax, computed without forming it."""
     return along(LOG_SOFTMAX, input, dim, dtype)

@@ -13,6 +13,7 @@ from .base import axis, cast_to
 from .creation import tensor
 from .diagonals import diagonal
 from .joining import cat
+from .output import takes_out
 from .pointwise import ceil, clamp, floor, floor_divide, isnan, lerp, round, sqrt, where
 from .product import matmul
 from .reduction import INT64, ValuesIndices, any, argsort, sum, take_along
@@ -24,11 +25,13 @@ MEDIAN = TABLE["median"]
 # ---- medians -----------------------------------------------------------------------------------------------
 
 
+@takes_out
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The lower median of all elements, or of an axis with its position; nan where there is a nan."""
     return middle("median", input, dim, keepdim, ignore_nan=False)
 
 
+@takes_out
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The lower median of the elements that are not nan, or of those of an axis with its position."""
     return middle("nanmedian", input, dim, keepdim, ignore_nan=True)
@@ -62,6 +65,7 @@ def middle(name: str, x: Tensor, dim: int | None, keepdim: bool, ignore_nan: boo
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
+@takes_out
 def quantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
@@ -73,6 +77,7 @@ def quantile(
     return quantiles("quantile", input, q, dim, keepdim, interpolation, ignore_nan=False)
 
 
+@takes_out
 def nanquantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:

@@ -69,8 +69,7 @@ def _extreme(name: str, pick: str, op: str) -> None:
 
 def _prod_vjp(F: Any, g: Any, out: Any, x: Any, *, axes: Axes) -> Any:
     """The product of the others, which needs no division where a factor is zero."""
-    others = F.product_of_others(x, axes)
-    return keep(F, g, x.shape, axes) * (F.conj(others) if x.dtype.is_complex else others)
+    return keep(F, g, x.shape, axes) * F.product_of_others(x, axes)
 
 
 _reduction(

@@ -17,10 +17,6 @@ INT64 = DTYPES["int64"]
 STEPS = 512
 
 
-def conj(F: Any, x: Any) -> Any:
-    return F.conj(x) if x.dtype.is_complex else x
-
-
 def at(index: tuple[Any, ...], dim: int, k: Any) -> tuple[Any, ...]:
     """The index with k on axis `dim`."""
     return (*index[:dim], k, *index[dim + 1 :])
@@ -89,8 +85,8 @@ def backwards(F: Any, a: Any, b: Any, dim: int) -> Any:
 
 def _recurrence_vjp(F: Any, g: Any, out: Any, a: Any, b: Any, *, dim: int) -> tuple[Any, Any]:
     """The gradient runs through the same recurrence from the end."""
-    gb = backwards(F, shifted(F, conj(F, a), dim, -1, 0.0), g, dim)
-    return gb * conj(F, shifted(F, out, dim, 1, 0.0)), gb
+    gb = backwards(F, shifted(F, a, dim, -1, 0.0), g, dim)
+    return gb * shifted(F, out, dim, 1, 0.0), gb
 
 
 define(
@@ -132,9 +128,8 @@ def cumprod_gradient(F: Any, g: Any, x: Any, dim: int) -> Any:
 
     The product before k, times a recurrence that runs from the end.
     """
-    y = conj(F, x)
-    before = shifted(F, F.cumprod(y, dim), dim, 1, 1.0)
-    return before * backwards(F, shifted(F, y, dim, -1, 0.0), g, dim)
+    before = shifted(F, F.cumprod(x, dim), dim, 1, 1.0)
+    return before * backwards(F, shifted(F, x, dim, -1, 0.0), g, dim)
 
 
 define(
@@ -165,13 +160,12 @@ def _others(F: Any, x: Any) -> Any:
 def _others_vjp(F: Any, g: Any, out: Any, x: Any) -> Any:
     """Of (the product before) · (the product after), neither of which divides."""
     dim = len(x.shape) - 1
-    y = conj(F, x)
-    back = F.flip(y, (dim,))
-    before = shifted(F, F.cumprod(y, dim), dim, 1, 1.0)
+    back = F.flip(x, (dim,))
+    before = shifted(F, F.cumprod(x, dim), dim, 1, 1.0)
     after = F.flip(shifted(F, F.cumprod(back, dim), dim, 1, 1.0), (dim,))
     from_before = cumprod_gradient(F, shifted(F, g * after, dim, -1, 0.0), x, dim)
     turned = shifted(F, F.flip(g * before, (dim,)), dim, -1, 0.0)
-    return from_before + F.flip(cumprod_gradient(F, turned, F.flip(x, (dim,)), dim), (dim,))
+    return from_before + F.flip(cumprod_gradient(F, turned, back, dim), (dim,))
 
 
 composite("product_of_others", lambda x: x, _others_run, _others, vjp=(_others_vjp,))
@@ -247,7 +241,7 @@ def _logcumsumexp_vjp(F: Any, g: Any, out: Any, x: Any, *, dim: int) -> Any:
     """Σ over j >= k of g[j]·exp(x[k] - out[j]), by a recurrence whose factors are at most 1."""
     sums = F.where(out == -inf, 0.0, out)
     factor = F.exp(sums - shifted(F, sums, dim, -1, 0.0))
-    return conj(F, F.exp(x - sums)) * backwards(F, conj(F, factor), g, dim)
+    return F.exp(x - sums) * backwards(F, factor, g, dim)
 
 
 define(
