@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import backward as engine, functional as F, hooks
-from .functional import complexes, filling, inplace, shaping
+from .functional import complexes, filling, inplace, shaping, strides
 from .tensor import Tensor
 
 SAME_NAME = """
@@ -34,7 +34,7 @@ SAME_NAME = """
     addbmm
     adjoint as_strided as_strided_scatter bincount diagflat dsplit histc histogram hsplit index_reduce msort
     narrow_copy new_empty_strided nonzero_static put resize_ resize_as_ scatter_reduce split_with_sizes
-    unfold unique unique_consecutive unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit
+    unique unique_consecutive unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit
 """.split()
 OTHER_NAME = {
     "divide": F.div,
@@ -215,5 +215,6 @@ OWN: dict[str, Any] = {
     "swapaxes_": inplace.transpose_,
     "swapdims_": inplace.transpose_,
     "as_strided_": inplace.as_strided_,
+    "unfold": strides.unfold,
 }
 install()

@@ -17,6 +17,7 @@ import numpy as np
 from .caller import Place
 from .device import CPU, device, device_of, move
 from .dtypes import dtype, dtype_of
+from .memory_format import layout as Layout, strided
 from .ops.types import DTYPES, is_differentiable
 
 if TYPE_CHECKING:
@@ -218,8 +219,25 @@ class Tensor(Methods):
         steps = tuple(n // concrete.itemsize for n in concrete.strides)
         return steps if dim is None else steps[self._axis(dim)]
 
-    def is_contiguous(self) -> bool:
-        return bool(getattr(self.array, "array", self.array).flags.c_contiguous)
+    def is_contiguous(self, *, memory_format: Any = None) -> bool:
+        """Whether memory holds the elements row by row, or in another format's order, without gaps."""
+        array = getattr(self.array, "array", self.array)
+        last = getattr(memory_format, "ndim", None)
+        if last is not None:
+            if array.ndim != last:
+                return False
+            array = array.transpose(0, *range(2, last), 1)
+        return bool(array.flags.c_contiguous)
+
+    def storage_offset(self) -> int:
+        """The position of the first element in the memory of the tensor this one is a view of, in elements."""
+        from .functional.strides import start_of
+
+        return start_of(self)
+
+    @property
+    def layout(self) -> Layout:
+        return strided
 
     def is_floating_point(self) -> bool:
         return self.dtype.is_floating_point

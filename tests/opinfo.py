@@ -16,7 +16,7 @@ import types
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +84,15 @@ def ours(x: Any, leaf: Any = None) -> Any:
     return x
 
 
-def sharing(x: torch.Tensor) -> Any:
-    """A leaf over the tensor's own memory: operands that overlap in torch overlap here too."""
-    out = tc.from_numpy(arrays(x.detach().resolve_conj().resolve_neg()))
-    return out.requires_grad_() if x.requires_grad else out
+def sharing(x: torch.Tensor, made: dict[Any, Any]) -> Any:
+    """A leaf over the tensor's own memory: operands that are one in torch, or overlap, do so here. `made`: so far."""
+    if id(x) not in made:
+        key = (x.untyped_storage().data_ptr(), x.dtype)
+        if key not in made:
+            made[key] = tc.from_numpy(arrays(torch.empty(0, dtype=x.dtype).set_(x.detach().untyped_storage())))
+        out = tc.as_strided(made[key], tuple(x.shape), x.stride(), x.storage_offset())
+        made[id(x)] = out.requires_grad_() if x.requires_grad else out
+    return made[id(x)]
 
 
 def tensor(x: torch.Tensor) -> Any:
@@ -305,11 +310,12 @@ def gradients(want: Any, got: Any, args: Any, mine: Any) -> str | None:
 
 def raises(op: Any, case: Any) -> str | None:
     """An input torch refuses must be refused, with an error a program can catch alike."""
-    sample = case.sample_input
+    sample, made = case.sample_input, dict[Any, Any]()
+    leaf = partial(sharing, made=made)
     if any(t.is_meta for t in leaves([sample.input, sample.args, sample.kwargs], torch.Tensor)):
         return None  # tensors without contents are nothing that tapecast has
     try:
-        function(op)(*ours((sample.input, *sample.args), sharing), **ours(sample.kwargs, sharing))
+        function(op)(*ours((sample.input, *sample.args), leaf), **ours(sample.kwargs, leaf))
     except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError) as e:
         kinds = (
             (case.error_type, RuntimeError)

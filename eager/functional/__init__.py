@@ -52,8 +52,6 @@ from .arranging import (
     tile,
 )
 from .attention import (
-    cosine_similarity,
-    pairwise_distance,
     scaled_dot_product_attention,
 )
 from .closeness import (
@@ -110,6 +108,10 @@ from .creation import (
     zeros,
     zeros_like,
 )
+from .ctc import (
+    ctc_loss,
+    ctc_loss_slope,
+)
 from .cumulative import (
     cummax,
     cummin,
@@ -143,6 +145,11 @@ from .dropouts import (
     dropout,
     dropout1d,
     dropout2d,
+)
+from .entropy import (
+    cross_entropy,
+    linear_cross_entropy,
+    nll_loss,
 )
 from .gammas import (
     binomial,
@@ -191,20 +198,24 @@ from .joining import (
 from .loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
-    cosine_embedding_loss,
-    cross_entropy,
     gaussian_nll_loss,
-    hinge_embedding_loss,
     huber_loss,
     kl_div,
     l1_loss,
-    margin_ranking_loss,
     mse_loss,
-    nll_loss,
     poisson_nll_loss,
     smooth_l1_loss,
+)
+from .margins import (
+    cosine_embedding_loss,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
     soft_margin_loss,
     triplet_margin_loss,
+    triplet_margin_with_distance_loss,
 )
 from .masking import (
     argwhere,
@@ -405,6 +416,7 @@ from .pooling import (
     max_pool2d,
     max_pool2d_backward,
     max_pool2d_indices,
+    unfold,
 )
 from .product import (
     bmm,
@@ -535,6 +547,11 @@ from .shaping import (
     view_as,
     view_dtype,
 )
+from .similarity import (
+    cosine_similarity,
+    pairwise_distance,
+    pdist,
+)
 from .slicing import (
     narrow,
     select,
@@ -591,7 +608,6 @@ from .strides import (
     new_empty_strided,
     resize_,
     resize_as_,
-    unfold,
     window_places,
 )
 
@@ -713,6 +729,8 @@ __all__ = [
     "cpu",
     "cross",
     "cross_entropy",
+    "ctc_loss",
+    "ctc_loss_slope",
     "cuda",
     "cummax",
     "cummin",
@@ -853,6 +871,7 @@ __all__ = [
     "less_equal",
     "lgamma",
     "linear",
+    "linear_cross_entropy",
     "linspace",
     "local_response_norm",
     "log",
@@ -903,6 +922,9 @@ __all__ = [
     "mse_loss",
     "msort",
     "mul",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
     "multinomial",
     "mv",
     "mvlgamma",
@@ -940,6 +962,7 @@ __all__ = [
     "pad_axes",
     "pairs_as_complex",
     "pairwise_distance",
+    "pdist",
     "permute",
     "permute_copy",
     "pinverse",
@@ -1067,6 +1090,7 @@ __all__ = [
     "tril",
     "tril_indices",
     "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
     "triu",
     "triu_indices",
     "trunc",

@@ -8,12 +8,9 @@ from typing import Any
 from ..ops.table import TABLE
 from ..tape import apply, labelled
 from ..tensor import Tensor
-from .base import cast_to, pair
+from .base import cast_to
 from .dropouts import dropout
 from .pointwise import masked_fill
-from .norms import norm
-from .reduction import sum
-from .shaping import unsqueeze
 
 ATTENTION = TABLE["scaled_dot_product_attention"]
 
@@ -37,7 +34,7 @@ def scaled_dot_product_attention(
             "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
         )
     if enable_gqa and query.ndim > 2:
-        from .shaping import repeat_interleave
+        from .arranging import repeat_interleave
 
         times = query.array.shape[-3] // key.array.shape[-3]
         key, value = repeat_interleave(key, times, -3), repeat_interleave(value, times, -3)
@@ -70,22 +67,3 @@ def functions() -> Any:
     from .. import functional
 
     return functional
-
-
-def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between vectors along an axis."""
-    x, y = pair("cosine_similarity", x1, x2)
-    size = norm(x, 2, dim, keepdim=True).clamp(min=eps) * norm(y, 2, dim, keepdim=True).clamp(min=eps)
-    return sum(x * y / size, dim)
-
-
-def pairwise_distance(
-    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-) -> Tensor:
-    """The p-norm of x1 - x2 + eps along the last axis."""
-    return norm(x1 - x2 + eps, p, -1, keepdim)
-
-
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
-    """The p-norm distance of every row of x1 to every row of x2."""
-    return norm(unsqueeze(x1, -2) - unsqueeze(x2, -3), p, -1)

@@ -52,6 +52,8 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
                 "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                 f"{value.ndim} dimension(s)."
             )
+        if category(value.array.dtype) == 3 > category(input.array.dtype):
+            raise RuntimeError(f"value cannot be converted to type {name_of(input.array.dtype)} without overflow")
         fill = cast_to(value, input.array.dtype)
     else:
         check_fits(value, input)
@@ -75,18 +77,12 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     if min is None and max is None:
         raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
     bounds = [b for b in (min, max) if b is not None]
-    x, *limits = common("clamp", input, *bounds)
-    if x.array.dtype.kind in "bc":
-        refuse("clamp_cpu", x, "bc")
+    x = common("clamp", input, *bounds)[0]
+    refuse("clamp", x, "bc")
     if not any(isinstance(b, Tensor) for b in bounds):
         return apply(CLAMP, x, min=_bound(x, min), max=_bound(x, max))
-    if min is not None:
-        lower = limits[0]
-        x = where(logical_or(ge(x, lower), isnan(x)), x, lower)
-    if max is not None:
-        upper = limits[-1]
-        x = where(logical_or(le(x, upper), isnan(x)), x, upper)
-    return x
+    x = x if min is None else clamp_min(x, min)
+    return x if max is None else clamp_max(x, max)
 
 
 def _bound(x: Tensor, value: Any) -> Any:
@@ -98,13 +94,19 @@ clip = clamp
 
 
 def clamp_min(input: Tensor, min: Any) -> Tensor:
-    """Each element, or `min` where that is larger."""
-    return clamp(input, min=min)
+    """Each element, or `min` where that is larger; nan if either is nan."""
+    return bounded("clamp_min", input, min, ge)
 
 
 def clamp_max(input: Tensor, max: Any) -> Tensor:
-    """Each element, or `max` where that is smaller."""
-    return clamp(input, max=max)
+    """Each element, or `max` where that is smaller; nan if either is nan."""
+    return bounded("clamp_max", input, max, le)
+
+
+def bounded(name: str, input: Tensor, bound: Any, inside: Any) -> Tensor:
+    x, limit = common(name, tensor_argument(name, input), bound)
+    refuse(name, x, "c")
+    return where(logical_or(inside(x, limit), isnan(x)), x, limit)
 
 
 def nan_to_num(

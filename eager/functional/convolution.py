@@ -8,7 +8,8 @@ from ..ops.table import TABLE
 from ..tape import apply, labelled
 from ..tensor import Tensor
 from .pairs import Pair, one, two
-from .shaping import pad_axes, reshape, squeeze, unsqueeze
+from .arranging import pad_axes
+from .shaping import reshape, squeeze, unsqueeze
 
 CONV2D = TABLE["conv2d"]
 CONV2D_INPUT, CONV2D_WEIGHT = TABLE["conv2d_input"], TABLE["conv2d_weight"]

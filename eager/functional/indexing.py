@@ -1,4 +1,4 @@
-"""Reading and writing at positions: x[index], x[index] = value, gather, scatter and their kin."""
+"""Python's indexing: x[index] and x[index] = value, and index_put, which is the same out of place."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..ops.types import size_max, size_min, size_same
 from ..tape import apply, apply_view, labelled
 from ..tensor import Tensor
 from ..writes import write
-from .base import axis, cast_to, constant, known_now, number
+from .base import cast_to, constant, number
 from .pointwise import cast, where
-from .shaping import RESHAPE, SELECT, SLICE, expand, permute, reshape, unsqueeze
+from .shaping import RESHAPE, broadcast_shapes, expand, permute, reshape
+from .slicing import SELECT, SLICE
 
 INDEX, INDEX_PUT = TABLE["index"], TABLE["index_put"]
-GATHER, SCATTER, SCATTER_ADD = TABLE["gather"], TABLE["scatter"], TABLE["scatter_add"]
 
 # ---- reading an index --------------------------------------------------------------------------------------
 
@@ -94,9 +94,13 @@ class Plan:
                     f"The shape of the mask {list(map(int, part.array.shape))} at index 0 does not match the shape "
                     f"of the indexed tensor {list(map(int, shape))} at index {len(self.starts)}"
                 )
-            found = [Tensor(a) for a in part._read("indexing with a mask").nonzero()]
+            found = mask_places(part)
         else:
             found = [cast(part, "int64")]
+        if not part.ndim and part.array.dtype.kind == "b":
+            self.tensors.append((len(self.shape), found[0]))
+            self.shape.append(1)
+            return
         for one in found:
             size = shape[len(self.starts)]
             self.tensors.append((len(self.shape), one))
@@ -132,6 +136,12 @@ class Plan:
         return permute(x, order), order, 0
 
 
+def mask_places(mask: Tensor) -> list[Tensor]:
+    """The positions where a mask holds, a vector for each of its axes; of a zero-dimensional one, 0 or nothing."""
+    array = mask._read("indexing with a mask")
+    return [Tensor(a) for a in (array if array.shape else array.reshape(1)).nonzero()]
+
+
 def width(part: Any) -> int:
     """How many axes a part of an index takes."""
     if part is None or part is Ellipsis or isinstance(part, bool):
@@ -165,7 +175,7 @@ def as_index(part: Any) -> Any:
     if isinstance(part, Tensor):
         if part.array.dtype.kind not in "biu":
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        return part
+        return cast(part, "bool") if part.array.dtype.name == "uint8" else part
     try:
         return operator.index(part)
     except TypeError:
@@ -199,7 +209,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
 
 def setitem(x: Tensor, index: Any, value: Any) -> None:
     """x[index] = value, in place; value is a number or broadcasts to the indexed part."""
-    mask = index if isinstance(index, Tensor) and index.array.dtype.kind == "b" else None
+    mask = index if isinstance(index, Tensor) and index.array.dtype.kind == "b" and index.ndim else None
     if mask is not None and is_single(value):
         spread = reshape(mask, (*mask.array.shape, *(1,) * (x.ndim - mask.ndim)))
         if tuple(mask.array.shape) != tuple(x.array.shape[: mask.ndim]):
@@ -254,8 +264,6 @@ def index_put_axes(
     x: Tensor, value: Tensor, indices: Sequence[Tensor], dim: int, accumulate: bool = False
 ) -> Tensor:
     """A copy of x with `value` at (or added at) positions on neighbouring axes from `dim`."""
-    from .shaping import broadcast_shapes
-
     places = broadcast_shapes(*(i.array.shape for i in indices))
     shape = (*x.array.shape[:dim], *places, *x.array.shape[dim + len(indices) :])
     if tuple(value.array.shape) != shape:
@@ -277,172 +285,3 @@ def index_put(
     moved, order, first = plan.adjacent(plan.basic(input))
     new = index_put_axes(moved, as_value(input, values), [t for _, t in plan.tensors], first, accumulate)
     return new if order is None else permute(new, [order.index(d) for d in range(input.ndim)])
-
-
-# ---- along one axis ----------------------------------------------------------------------------------------
-
-
-def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """out[…, k, …] = input[…, index[…, k, …], …] along an axis."""
-    at = int64_index("gather", index)
-    if not input.ndim and not at.ndim:
-        return reshape(apply(GATHER, reshape(input, (1,)), reshape(at, (1,)), dim=0), ())
-    return apply(GATHER, input, at, dim=axis("gather", dim, input.ndim))
-
-
-def int64_index(name: str, index: Tensor) -> Tensor:
-    if index.array.dtype.kind not in "iu":
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, got {index.dtype}")
-    return cast(index, "int64")
-
-
-def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """gather, with the other axes broadcast; of the flattened tensor without an axis."""
-    if dim is None:
-        return gather(reshape(input, (-1,)), 0, reshape(indices, (-1,)))
-    return gather(input, dim, indices)
-
-
-def scatter_args(name: str, input: Tensor, dim: int, index: Tensor, src: Any) -> tuple[Tensor, Tensor, int]:
-    """Index and source of one shape, and the axis. The source may be larger than the index, or a number."""
-    at = int64_index(name, index)
-    if not isinstance(src, Tensor):
-        src = expand(constant(src, input.array.dtype, input), at.array.shape)
-    elif src.array.dtype != input.array.dtype:
-        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
-    if tuple(src.array.shape) != tuple(at.array.shape):
-        src = apply_view(
-            SLICE, src, {"starts": (0,) * src.ndim, "stops": tuple(at.array.shape), "steps": (1,) * src.ndim}
-        )
-    return at, src, axis(name, dim, input.ndim)
-
-
-def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None) -> Tensor:
-    """A copy of the tensor with src[…, k, …] at position index[…, k, …] of an axis."""
-    at, source, d = scatter_args("scatter", input, dim, index, value if src is None else src)
-    return apply(SCATTER, input, at, source, dim=d)
-
-
-def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """A copy of the tensor with src[…, k, …] added at position index[…, k, …] of an axis."""
-    at, source, d = scatter_args("scatter_add", input, dim, index, src)
-    return apply(SCATTER_ADD, input, at, source, dim=d)
-
-
-def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """The elements of an axis at the positions of a vector."""
-    if index.ndim > 1:
-        raise IndexError("index_select(): Index is supposed to be a vector")
-    if not input.ndim:
-        return reshape(input, (1,))
-    at = int64_index("index_select", index if index.ndim else reshape(index, (1,)))
-    return labelled(apply(INDEX, input, at, dim=axis("index_select", dim, input.ndim)), "IndexSelect")
-
-
-def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-    """A copy of the tensor with alpha * source added at positions of an axis."""
-    d = axis("index_add", dim, input.ndim)
-    return index_put_axes(
-        input, source if alpha == 1 else source * alpha, [int64_index("index_add", index)], d, True
-    )
-
-
-def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """A copy of the tensor with `source` at positions of an axis."""
-    d = axis("index_copy", dim, input.ndim)
-    return index_put_axes(input, source, [int64_index("index_copy", index)], d)
-
-
-def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """A copy of the tensor with a number at positions of an axis."""
-    d = axis("index_fill", dim, input.ndim)
-    return index_put_axes(input, as_value(input, value), [int64_index("index_fill", index)], d)
-
-
-def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """A copy of the tensor with `src` at one position of an axis."""
-    d = axis("select_scatter", dim, input.ndim)
-    index = index + input.array.shape[d] if index < 0 else index
-    return slice_scatter(input, unsqueeze(src, d), d, index, index + 1)
-
-
-def slice_scatter(
-    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Tensor:
-    """A copy of the tensor with `src` in a slice of an axis."""
-    from .shaping import slice_put
-
-    d = axis("slice_scatter", dim, input.ndim)
-    shape = input.array.shape
-    low, high = clip(start, 0, shape[d]), clip(end, shape[d], shape[d])
-    starts = tuple(low if k == d else 0 for k in range(len(shape)))
-    stops = tuple(high if k == d else n for k, n in enumerate(shape))
-    return slice_put(input, src, starts, stops, tuple(step if k == d else 1 for k in range(len(shape))))
-
-
-def take(input: Tensor, index: Tensor) -> Tensor:
-    """The elements of the flattened tensor at positions."""
-    return apply(INDEX, reshape(input, (-1,)), int64_index("take", index), dim=0)
-
-
-def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """The elements where the mask holds, as a vector."""
-    from .shaping import broadcast_tensors
-
-    x, m = broadcast_tensors(input, mask)
-    return labelled(getitem(x, m), "MaskedSelect")
-
-
-def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """A copy of the tensor with the elements of `source`, in order, where the mask holds."""
-    from .shaping import broadcast_tensors
-
-    x, m = broadcast_tensors(input, mask)
-    count = int(m._read("masked_scatter()").sum())
-    flat = getitem(reshape(source, (-1,)), slice(0, count))
-    return index_put(x, (m,), flat)
-
-
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """The positions of nonzero elements: a matrix of one row each, or a vector per axis."""
-    array = input._read("nonzero()")
-    found = (
-        array.reshape(1).nonzero() if as_tuple and not array.shape else array.nonzero() if array.shape else ()
-    )
-    if as_tuple:
-        return tuple(Tensor(a.astype("int64")) for a in found)
-    if not array.shape:
-        return Tensor(np.zeros((int(bool(array)), 0), np.int64))
-    return Tensor(
-        np.stack(found, 1).astype("int64") if isinstance(array, np.ndarray) else _stack_on_device(found)
-    )
-
-
-def _stack_on_device(found: Any) -> Any:
-    import cupy
-
-    return cupy.stack(found, 1).astype("int64")
-
-
-argwhere = nonzero
-
-
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """A new last axis with 1 at the position each element names, else 0."""
-    from .creation import arange
-    from .pointwise import eq
-
-    if tensor.array.dtype.kind not in "iu" or tensor.array.dtype.itemsize != 8:
-        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
-    if num_classes == -1:
-        found = tensor._read("one_hot() without num_classes")
-        if not found.size:
-            raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        num_classes = int(found.max()) + 1
-    classes = known_now(tensor)
-    if classes is not None and classes.size:
-        if classes.min() < 0:
-            raise RuntimeError("Class values must be non-negative.")
-        if classes.max() >= num_classes:
-            raise RuntimeError("Class values must be smaller than num_classes.")
-    return cast(eq(unsqueeze(tensor, -1), arange(num_classes)), "int64")

@@ -15,7 +15,8 @@ from .pointwise import masked_fill
 from .product import matmul
 from .reduction import mean
 from .resizing import pad
-from .shaping import cat, reshape, squeeze, transpose, unsqueeze
+from .joining import cat
+from .shaping import reshape, squeeze, transpose, unsqueeze
 
 
 def multi_head_attention_forward(

@@ -8,9 +8,9 @@ from ..tape import apply
 from ..tensor import Tensor
 from ..writes import write
 from .base import cpp_name
-from .indexing import index_select, int64_index
-from .pointwise import where
+from .scattering import index_select, int64_index
 from .norms import norm
+from .pointwise import where
 from .reduction import sum
 from .shaping import reshape, unsqueeze
 
@@ -64,7 +64,7 @@ def embedding(
         with no_grad():
             used = index_select(weight, 0, reshape(at, (-1,)))
             scale = (max_norm / (norm(used, norm_type, -1, keepdim=True) + 1e-7)).clamp(max=1.0)
-            from .indexing import index_copy
+            from .scattering import index_copy
 
             write(weight, index_copy(weight._alias(), 0, reshape(at, (-1,)), used * scale))
     out = apply(EMBEDDING, weight, at)

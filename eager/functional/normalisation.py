@@ -11,7 +11,8 @@ from ..tape import apply, labelled
 from ..tensor import Tensor
 from .pooling import avg_pool2d
 from .reduction import mean, var
-from .shaping import pad_axes, reshape
+from .arranging import pad_axes
+from .shaping import reshape
 
 LAYER_NORM, BATCH_NORM = TABLE["layer_norm"], TABLE["batch_norm"]
 

@@ -10,7 +10,10 @@ from ..tensor import Tensor
 from .base import axis
 from .pairs import one, two
 from .reduction import mean
-from .shaping import cat, pad_axes, reshape, slice_axes, slice_axis, squeeze, unsqueeze
+from .arranging import pad_axes
+from .joining import cat
+from .shaping import reshape, squeeze, unsqueeze
+from .slicing import slice_axes, slice_axis
 
 MAX_POOL, MAX_BACK, MAX_AT = TABLE["max_pool2d"], TABLE["max_pool2d_backward"], TABLE["max_pool2d_indices"]
 AVG_POOL, AVG_BACK = TABLE["avg_pool2d"], TABLE["avg_pool2d_backward"]

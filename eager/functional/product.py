@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
+from string import ascii_letters
 from typing import Any
 
 from ..ops.table import TABLE
@@ -90,7 +90,11 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     return labelled(reshape(product, ()), "Dot")
 
 
-vdot = dot
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """The sum of the products of two vectors, the first conjugated."""
+    from .complexes import conj
+
+    return dot(conj(input), other)
 
 
 def inner(input: Tensor, other: Tensor) -> Tensor:
@@ -108,49 +112,59 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 ger = outer
 
 
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta * input + alpha * (mat1 @ mat2)."""
-    product = mm(mat1, mat2)
-    return labelled(_scaled(input, beta) + _scaled(product, alpha), "Addmm")
-
-
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta * input + alpha * (batch1 @ batch2), matrix by matrix."""
-    return _scaled(input, beta) + _scaled(bmm(batch1, batch2), alpha)
-
-
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta * input + alpha * (mat @ vec)."""
-    return _scaled(input, beta) + _scaled(mv(mat, vec), alpha)
-
-
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta * input + alpha * outer(vec1, vec2)."""
-    return _scaled(input, beta) + _scaled(outer(vec1, vec2), alpha)
-
-
-def _scaled(x: Tensor, factor: Any) -> Tensor:
-    return x if factor == 1 else x * factor
-
-
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
-    """Sums of products over pairs of axes: the last n of a with the first n of b, or the lists given."""
-    if isinstance(dims, int):
-        over_a, over_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
-    else:
-        over_a = [axis("tensordot", d, a.ndim) for d in dims[0]]
-        over_b = [axis("tensordot", d, b.ndim) for d in dims[1]]
+    """Sums of products over pairs of axes: the last n of a with the first n of b, or the lists given.
+
+    Of a pair of which one has size 1 the other is summed over.
+    """
+    over_a, over_b = contracted(a, b, dims)
+    for i, j in zip(over_a, over_b, strict=True):
+        m, n = a.array.shape[i], b.array.shape[j]
+        if m == n:
+            continue
+        if m == 1:
+            b = sum(b, j, keepdim=True, dtype=b.dtype)
+        elif n == 1:
+            a = sum(a, i, keepdim=True, dtype=a.dtype)
+        else:
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {int(m)} in dim {i} and second has size "
+                f"{int(n)} in dim {j}"
+            )
     free_a = [d for d in range(a.ndim) if d not in over_a]
     free_b = [d for d in range(b.ndim) if d not in over_b]
     size_a, size_b = [a.array.shape[d] for d in free_a], [b.array.shape[d] for d in free_b]
     common = prod(a.array.shape[d] for d in over_a)
     left = reshape(permute(a, free_a + over_a), (prod(size_a), common))
-    right = reshape(permute(b, over_b + free_b), (prod(b.array.shape[d] for d in over_b), prod(size_b)))
+    right = reshape(permute(b, over_b + free_b), (common, prod(size_b)))
     return reshape(matmul(left, right), (*size_a, *size_b))
 
 
-def einsum(equation: str, *operands: Any) -> Tensor:
-    """Einstein's summation: "bij,bjk->bik". Two operands at a time, each pair as one matrix product."""
+def contracted(a: Tensor, b: Tensor, dims: Any) -> tuple[list[int], list[int]]:
+    """The axes of a and of b that `tensordot` sums over, pair by pair."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.ndim, b.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        return list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
+    if len(first) != len(second):
+        raise RuntimeError(
+            f"both dimension lists should have same length, got {len(first)} and {len(second)} axes"
+        )
+    return [axis("tensordot", d, a.ndim) for d in first], [axis("tensordot", d, b.ndim) for d in second]
+
+
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """Einstein's summation: "bij,bjk->bik". Two operands at a time, each pair as one matrix product.
+
+    The subscripts may also be lists of numbers: einsum(x, [0, 1], y, [1, 2], [0, 2]), with `...` among them.
+    """
+    if isinstance(equation, Tensor):
+        equation, *operands = from_lists(equation, *operands)
     tensors = list(operands[0] if len(operands) == 1 and not isinstance(operands[0], Tensor) else operands)
     left, arrow, out = equation.replace(" ", "").partition("->")
     terms = [_with_ellipsis(term, x) for term, x in zip(left.split(","), tensors, strict=True)]
@@ -172,6 +186,15 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     return permute(result, [subscripts.index(c) for c in target]) if subscripts else result
 
 
+def from_lists(*arguments: Any) -> list[Any]:
+    """The equation and the operands of tensors and lists of numbers, one after another."""
+    operands, lists = list(arguments[::2]), list(arguments[1::2])
+    out = operands.pop() if len(operands) > len(lists) else None
+    texts = ["".join("..." if n is ... else ascii_letters[n] for n in numbers) for numbers in lists]
+    result = "" if out is None else "->" + "".join("..." if n is ... else ascii_letters[n] for n in out)
+    return [",".join(texts) + result, *operands]
+
+
 def _with_ellipsis(term: str, x: Tensor) -> tuple[str, str]:
     """The subscripts with "..." as letters that no user writes, and those letters."""
     extra = x.ndim - len(term.replace("...", ""))
@@ -186,7 +209,7 @@ def _with_ellipsis(term: str, x: Tensor) -> tuple[str, str]:
 
 def _merged(subscripts: str, x: Tensor) -> tuple[str, Tensor]:
     """A subscript that occurs twice means the diagonal."""
-    from .shaping import diagonal
+    from .diagonals import diagonal
 
     for c in dict.fromkeys(subscripts):
         while subscripts.count(c) > 1:
@@ -229,16 +252,15 @@ def _grown(x: Tensor, subscripts: str, size: dict[str, int]) -> Tensor:
 
 
 def chain_matmul(*matrices: Tensor) -> Tensor:
-    """The product of several matrices, from the left."""
-    out = matrices[0]
-    for m in matrices[1:]:
-        out = matmul(out, m)
-    return out
+    """The product of several matrices, in the order that takes the fewest multiplications."""
+    from .. import linalg
 
-
-def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
-    """The product of several matrices."""
-    return chain_matmul(*tensors)
+    if len(matrices) == 1:
+        return matrices[0].clone()
+    for m in matrices:
+        if m.ndim != 2:
+            raise RuntimeError(f"chain_matmul: Tensor dimension is {m.ndim}, expected 2 instead.")
+    return linalg.multi_dot(matrices)
 
 
 def kron(input: Tensor, other: Tensor) -> Tensor:
@@ -251,24 +273,12 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return reshape(left * right, tuple(p * q for p, q in zip(a, b, strict=True)))
 
 
-def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
-    """The cross product of vectors of three elements along an axis."""
-    from .shaping import roll
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """The cross product of vectors of three elements along an axis, the first of size 3 if none is given."""
+    from .. import linalg
 
-    return roll(input, -1, dim) * roll(other, -2, dim) - roll(input, -2, dim) * roll(other, -1, dim)
-
-
-def matrix_power(input: Tensor, n: int) -> Tensor:
-    """A matrix multiplied with itself n >= 0 times, by squaring."""
-    from .creation import eye
-
-    if n < 0:
-        raise RuntimeError("matrix_power: wants n >= 0, got " + str(n))
-    out = None
-    while n:
-        if n & 1:
-            out = input if out is None else matmul(out, input)
-        n >>= 1
-        if n:
-            input = matmul(input, input)
-    return eye(input.array.shape[-1], dtype=input.dtype).expand(input.array.shape) if out is None else out
+    if dim is None:
+        dim = next((d for d, n in enumerate(input.array.shape) if n == 3), None)
+        if dim is None:
+            raise RuntimeError(f"no dimension of size 3 in input, of shape {list(map(int, input.array.shape))}")
+    return linalg.cross(input, other, dim=dim)

@@ -7,9 +7,12 @@ from typing import Any
 
 from ..tape import labelled
 from ..tensor import Tensor
-from .indexing import index_select
+from .scattering import index_select
 from .pooling import adaptive_avg_pool2d
-from .shaping import cat, expand, flip, pad_axes, reshape, slice_axes, slice_axis
+from .arranging import flip, pad_axes
+from .joining import cat
+from .shaping import expand, reshape
+from .slicing import slice_axes, slice_axis
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:

@@ -52,8 +52,21 @@ def _index_infer(x: Aval, *indices: Aval, dim: int) -> Aval:
     return Aval((*x.shape[:dim], *places, *x.shape[dim + len(indices) :]), x.dtype)
 
 
+def _check_places(x: Any, indices: Any, dim: int) -> None:
+    """IndexError naming the first index out of its axis."""
+    for d, index in enumerate(indices, dim):
+        size = x.shape[d]
+        if index.size and (index.min() < -size or index.max() >= size):
+            bad = index[(index < -size) | (index >= size)].reshape(-1)[0]
+            raise IndexError(f"index {int(bad)} is out of bounds for dimension {d} with size {int(size)}")
+
+
 def _index_run(xp: Any, x: Any, *indices: Any, dim: int) -> Any:
-    return x[(slice(None),) * dim + indices]
+    try:
+        return x[(slice(None),) * dim + indices]
+    except IndexError:
+        _check_places(x, indices, dim)
+        raise
 
 
 def _broadcast_read(s: Any, index: Any, at: tuple[Any, ...]) -> Any:
@@ -95,25 +108,25 @@ def _index_put_infer(x: Aval, value: Aval, *indices: Aval, dim: int, accumulate:
 def _index_put_run(xp: Any, x: Any, value: Any, *indices: Any, dim: int, accumulate: bool) -> Any:
     out = x.copy()
     if not accumulate:
-        out[(slice(None),) * dim + indices] = value
+        try:
+            out[(slice(None),) * dim + indices] = value
+        except IndexError:
+            _check_places(x, indices, dim)
+            raise
         return out
     count = len(indices)
     places = xp.broadcast_arrays(*indices)
     width = places[0].ndim
     sizes = x.shape[dim : dim + count]
     flat = xp.zeros(places[0].shape, INT64)
+    _check_places(x, indices, dim)
     for place, size in zip(places, sizes, strict=True):
-        if place.size and ((place < -size) | (place >= size)).any():
-            raise IndexError(f"index_put: index out of bounds for an axis of size {size}")
         flat = flat * size + xp.where(place < 0, place + size, place)
     # The indexed axes to the front as one, the others behind as one: rows that are added to.
     order = (*range(dim, dim + count), *range(dim), *range(dim + count, x.ndim))
     moved = out.transpose(order)
-    rows = (
-        np.ascontiguousarray(moved).reshape(prod(sizes), -1)
-        if xp is np
-        else moved.reshape(prod(sizes), -1).copy()
-    )
+    shape = (prod(sizes), prod(moved.shape[count:]))
+    rows = np.ascontiguousarray(moved).reshape(shape) if xp is np else moved.reshape(shape).copy()
     order_value = (*range(dim, dim + width), *range(dim), *range(dim + width, value.ndim))
     add_at(xp, rows, flat.ravel(), value.transpose(order_value).reshape(flat.size, rows.shape[1]))
     moved[...] = rows.reshape(moved.shape)
@@ -219,16 +232,26 @@ def _grid(xp: Any, index: Any, dim: int) -> tuple[Any, ...]:
     return tuple(index if d == dim else o for d, o in enumerate(own))
 
 
-def _bounds(name: str, index: Any, size: int) -> None:
+class OutOfBounds(IndexError, RuntimeError):
+    """What an index names, or a source covers, is not there.
+
+    PyTorch raises an IndexError for it in some functions and a RuntimeError in others; this is both.
+    """
+
+
+def _bounds(name: str, index: Any, dim: int, size: int) -> None:
     """Out of range is an error, and so is negative: these positions are not counted from the end."""
     if index.size and (index.min() < 0 or index.max() >= size):
-        raise RuntimeError(f"{name}(): index out of bounds for dimension with size {size}")
+        bad = index[(index < 0) | (index >= size)].reshape(-1)[0]
+        raise OutOfBounds(
+            f"{name}(): index {int(bad)} is out of bounds for dimension {dim} with size {int(size)}"
+        )
 
 
 def _gather_run(xp: Any, x: Any, index: Any, *, dim: int) -> Any:
     if index.ndim != x.ndim:
         raise RuntimeError("gather: ranks differ")  # the shape rule says which
-    _bounds("gather", index, x.shape[dim])
+    _bounds("gather", index, dim, x.shape[dim])
     return x[_grid(xp, index, dim)]
 
 
@@ -257,14 +280,14 @@ def _scatter_infer(name: str, x: Aval, index: Aval, src: Aval, dim: int) -> Aval
 
 
 def _scatter_run(xp: Any, x: Any, index: Any, src: Any, *, dim: int) -> Any:
-    _bounds("scatter", index, x.shape[dim])
+    _bounds("scatter", index, dim, x.shape[dim])
     out = x.copy()
     out[_grid(xp, index, dim)] = src
     return out
 
 
 def _scatter_add_run(xp: Any, x: Any, index: Any, src: Any, *, dim: int) -> Any:
-    _bounds("scatter_add", index, x.shape[dim])
+    _bounds("scatter_add", index, dim, x.shape[dim])
     out = x.copy()
     xp.add.at(out, _grid(xp, index, dim), src)
     return out
