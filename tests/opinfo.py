@@ -75,6 +75,10 @@ def ours(x: Any, leaf: Any = None) -> Any:
             return str(x)
         case torch.memory_format() | torch.layout():
             return getattr(tc, str(x).removeprefix("torch."))
+        case torch.nn.PairwiseDistance():
+            return tc.nn.PairwiseDistance(x.norm, x.eps, x.keepdim)
+        case torch.nn.LinearCrossEntropyOptions():
+            return tc.nn.LinearCrossEntropyOptions(x.allow_retain_graph, x.batch_chunk_size, x.chunking_method)
         case tuple() if hasattr(x, "_fields"):
             return type(x)(*(ours(v, leaf) for v in x))
         case tuple() | list():

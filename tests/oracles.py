@@ -137,6 +137,9 @@ ORACLES |= {
     "argmax": lambda x, *, dim: np.argmax(x, dim),  # torch takes any of several extremes
     "argmin": lambda x, *, dim: np.argmin(x, dim),
     "cumsum": of(torch.cumsum),
+    "linear_nll": of(
+        lambda x, w, t, *bias, chunk: nn.cross_entropy(nn.linear(x, w, *bias), t, reduction="none")
+    ),
     "cumprod": of(torch.cumprod),
     "recurrence": recurrence,
     "product_of_others": lambda x: np.stack(

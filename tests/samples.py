@@ -316,6 +316,10 @@ SAMPLES: dict[str, list[Sample]] = {
         rough(ints(2, 3), dim=1),
         plain(normal(2, 0), dim=1),
     ],
+    "linear_nll": [
+        plain(normal(5, 3), normal(4, 3), ints(5, low=0, high=4), chunk=2),
+        plain(normal(3, 2), normal(4, 2), ints(3, low=0, high=4), normal(4), chunk=8),
+    ],
     "cumprod": [
         plain(normal(2, 3, 2), dim=1),
         plain(np.array([2.0, 0.0, -3.0, 0.0, 1.5]), dim=0),

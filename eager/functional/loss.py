@@ -1,7 +1,8 @@
-"""Losses. `reduction` is "mean", "sum" or "none" throughout."""
+"""Losses of predicted values and probabilities. `reduction` is "mean", "sum" or "none" throughout."""
 
 from __future__ import annotations
 
+import warnings
 from math import log as _log, pi
 from typing import Any
 
@@ -9,10 +10,9 @@ from ..tape import labelled
 from ..tensor import Tensor
 from .activation import logsigmoid
 from .base import known_now
-from .indexing import gather, int64_index
-from .pointwise import abs, cast, clamp, exp, log, maximum, neg, where, xlogy
-from .reduction import log_softmax, mean, sum
-from .shaping import broadcast_tensors, reshape, squeeze, unsqueeze
+from .pointwise import abs, clamp, exp, log, neg, where, xlogy
+from .reduction import mean, sum
+from .shaping import broadcast_tensors, unsqueeze
 
 
 def reduced(loss: Tensor, reduction: str, label: str = "") -> Tensor:
@@ -28,12 +28,27 @@ def reduced(loss: Tensor, reduction: str, label: str = "") -> Tensor:
     return labelled(out, label) if label else out
 
 
+def legacy(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """The reduction, which two deprecated flags used to give."""
+    if size_average is None and reduce is None:
+        return reduction
+    if isinstance(size_average, str):
+        raise ValueError(
+            f"size_average={size_average!r} is not a valid value for reduction by its old flag; name it: "
+            f"reduction={size_average!r}"
+        )
+    kind = "none" if reduce is False else "sum" if size_average is False else "mean"
+    warnings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{kind}' instead.",
+        stacklevel=3,
+    )
+    return kind
+
+
 def same_size(name: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Operands broadcast to one shape, with a warning where that changes one: it is seldom meant."""
     if tuple(input.array.shape) == tuple(target.array.shape):
         return input, target
-    import warnings
-
     warnings.warn(
         f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) in {name}. This "
         "will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
@@ -43,25 +58,67 @@ def same_size(name: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]
     return x, t
 
 
-def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+def weighted(loss: Tensor, weight: Tensor | None, input: Tensor, reduction: str, label: str) -> Tensor:
+    """Reduced, each element times its weight; the mean is over the sum of the weights."""
+    if weight is None:
+        return reduced(loss, reduction, label)
+    loss = checked_weights(loss, weight, input)
+    if reduction == "mean":
+        return sum(loss) / sum(weight)
+    return reduced(loss, reduction)
+
+
+def checked_weights(loss: Tensor, weight: Tensor, input: Tensor) -> Tensor:
+    if tuple(weight.array.shape) != tuple(input.array.shape):
+        raise ValueError(
+            f"Weights and input must have the same size, got {list(weight.shape)} and {list(input.shape)}."
+        )
+    return loss * weight
+
+
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """(x - t)²."""
+    reduction = legacy(size_average, reduce, reduction)
     x, t = same_size("mse_loss", input, target)
     difference = x - t
-    loss = difference * difference
-    return reduced(loss if weight is None else loss * weight, reduction, "MseLoss")
+    return weighted(difference * difference, weight, input, reduction, "MseLoss")
 
 
-def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """|x - t|."""
+    reduction = legacy(size_average, reduce, reduction)
     x, t = same_size("l1_loss", input, target)
-    loss = abs(x - t)
-    return reduced(loss if weight is None else loss * weight, reduction)
+    return weighted(abs(x - t), weight, input, reduction, "")
 
 
-def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
     """(x - t)² / 2β where |x - t| < β, else |x - t| - β/2."""
+    reduction = legacy(size_average, reduce, reduction)
+    if beta < 0:
+        raise RuntimeError(f"smooth_l1_loss does not support negative values for beta, got {beta}.")
     if beta == 0:
-        return l1_loss(input, target, reduction)
+        return l1_loss(input, target, None, None, reduction)
     x, t = same_size("smooth_l1_loss", input, target)
     size = abs(x - t)
     return reduced(
@@ -69,140 +126,35 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     )
 
 
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+def huber_loss(
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
+) -> Tensor:
     """(x - t)² / 2 where |x - t| <= δ, else δ·(|x - t| - δ/2)."""
+    if delta <= 0:
+        raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}.")
     x, t = same_size("huber_loss", input, target)
     size = abs(x - t)
-    return reduced(
-        where(size <= delta, size * size * 0.5, (size - 0.5 * delta) * delta), reduction, "HuberLoss"
-    )
+    loss = where(size <= delta, size * size * 0.5, (size - 0.5 * delta) * delta)
+    return reduced(loss if weight is None else checked_weights(loss, weight, input), reduction, "HuberLoss")
 
 
-# ---- classification ----------------------------------------------------------------------------------------
-
-
-def nll_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """-input[target], input the logarithms of probabilities [N, C, …] (or [C]), target the classes [N, …].
-
-    Targets equal to ignore_index do not count; the mean is weighted by the classes' weights.
-    """
-    x, t = (unsqueeze(input, 0), unsqueeze(target, 0)) if input.ndim == 1 else (input, target)
-    t = checked_target("nll_loss", x, t)
-    counted = t != ignore_index
-    check_classes(x, t, ignore_index)
-    safe = where(counted, t, 0)
-    picked = neg(squeeze(gather(x, 1, unsqueeze(safe, 1)), 1))
-    scale = cast(counted, x.dtype) if weight is None else where(counted, class_weights(weight, safe), 0.0)
-    loss = where(counted, picked * scale if weight is not None else picked, 0.0)
-    if reduction == "mean":
-        return labelled(sum(loss) / sum(scale), "NllLoss")
-    out = reduced(loss, reduction, "NllLoss")
-    return squeeze(out, 0) if input.ndim == 1 and reduction == "none" else out
-
-
-def class_weights(weight: Tensor, classes: Tensor) -> Tensor:
-    from .indexing import index_axes
-
-    return index_axes(weight, [classes], 0)
-
-
-def checked_target(name: str, x: Tensor, t: Tensor) -> Tensor:
-    shape, wanted = tuple(t.array.shape), (x.array.shape[0], *x.array.shape[2:])
-    if shape != wanted:
-        if shape and shape[0] != wanted[0]:
-            raise ValueError(
-                f"Expected input batch_size ({int(wanted[0])}) to match target batch_size ({int(shape[0])})."
-            )
-        raise RuntimeError(
-            f"{name}: the target of an input {x.shape} has shape {list(map(int, wanted))}, got {t.shape}"
-        )
-    return int64_index(name, t)
-
-
-def check_classes(x: Tensor, t: Tensor, ignore_index: int) -> None:
-    """IndexError for a target that is no class of x [N, C, …], where its values are known now."""
-    found = known_now(t)
-    if found is not None:
-        wrong = found[(found != ignore_index) & ((found < 0) | (found >= x.array.shape[1]))]
-        if wrong.size:
-            raise IndexError(f"Target {wrong[0]} is out of bounds.")
-
-
-def cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    """-log softmax(input)[target] for logits [N, C, …] (or [C]); target: classes [N, …], or probabilities like input.
-
-    label_smoothing mixes the target with the uniform distribution.
-    """
-    along = 0 if input.ndim == 1 else 1
-    logp = log_softmax(input, along)
-    if tuple(target.array.shape) == tuple(input.array.shape) and target.array.dtype.kind not in "biu":
-        return soft_cross_entropy(logp, target, weight, reduction, label_smoothing, along)
-    if not label_smoothing:
-        return nll_loss(logp, target, weight, None, ignore_index, None, reduction)
-    return smoothed_cross_entropy(logp, target, weight, ignore_index, reduction, label_smoothing)
-
-
-def soft_cross_entropy(
-    logp: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float, along: int
-) -> Tensor:
-    """The target is a distribution."""
-    classes = logp.array.shape[along]
-    if smoothing:
-        target = target * (1 - smoothing) + smoothing / classes
-    if weight is not None:
-        target = target * reshape(weight, (classes, *(1,) * (logp.ndim - along - 1)))
-    loss = neg(sum(logp * target, along))
-    if reduction == "mean":
-        return sum(loss) / (loss.numel() if along else 1)
-    return reduced(loss, reduction)
-
-
-def smoothed_cross_entropy(
-    logp: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float
-) -> Tensor:
-    """(1 - s) · nll + s / classes · the (weighted) sum over all classes."""
-    x, t = (unsqueeze(logp, 0), unsqueeze(target, 0)) if logp.ndim == 1 else (logp, target)
-    t = checked_target("cross_entropy", x, t)
-    counted, classes = t != ignore_index, x.array.shape[1]
-    check_classes(x, t, ignore_index)
-    safe = where(counted, t, 0)
-    spread = x if weight is None else x * reshape(weight, (classes, *(1,) * (x.ndim - 2)))
-    smooth = where(counted, neg(sum(spread, 1)), 0.0)
-    scale = cast(counted, x.dtype) if weight is None else where(counted, class_weights(weight, safe), 0.0)
-    exact = where(counted, neg(squeeze(gather(x, 1, unsqueeze(safe, 1)), 1)) * scale, 0.0)
-    loss = exact * (1 - smoothing) + smooth * (smoothing / classes)
-    if reduction == "mean":
-        return sum(loss) / sum(scale)
-    out = reduced(loss, reduction)
-    return squeeze(out, 0) if logp.ndim == 1 and reduction == "none" else out
+# ---- probabilities -----------------------------------------------------------------------------------------
 
 
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: Any = None,
-    reduce: Any = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """-(t·log x + (1 - t)·log(1 - x)), the logarithms kept above -100."""
+    reduction = legacy(size_average, reduce, reduction)
     if tuple(input.array.shape) != tuple(target.array.shape):
         raise ValueError(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
@@ -216,12 +168,13 @@ def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: Any = None,
-    reduce: Any = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
     """binary_cross_entropy of sigmoid(input), from the logits and without overflow."""
+    reduction = legacy(size_average, reduce, reduction)
     if tuple(input.array.shape) != tuple(target.array.shape):
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
     if pos_weight is None:
@@ -234,15 +187,16 @@ def binary_cross_entropy_with_logits(
 def kl_div(
     input: Tensor,
     target: Tensor,
-    size_average: Any = None,
-    reduce: Any = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
     """t · (log t - x), x the logarithms of probabilities; reduction "batchmean" divides the sum by the batch."""
+    reduction = legacy(size_average, reduce, reduction)
     loss = exp(target) * (target - input) if log_target else xlogy(target, target) - target * input
     if reduction == "batchmean":
-        return sum(loss) / input.array.shape[0]
+        return sum(loss) / (input.array.shape[0] if input.ndim else 1)
     return reduced(loss, reduction)
 
 
@@ -251,12 +205,13 @@ def poisson_nll_loss(
     target: Tensor,
     log_input: bool = True,
     full: bool = False,
-    size_average: Any = None,
+    size_average: bool | None = None,
     eps: float = 1e-8,
-    reduce: Any = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """exp(x) - t·x for log_input, else x - t·log(x + eps); full adds Stirling's term where t > 1."""
+    reduction = legacy(size_average, reduce, reduction)
     loss = exp(input) - target * input if log_input else input - target * log(input + eps)
     if full:
         stirling = target * log(target) - target + 0.5 * log(target * (2 * pi))
@@ -267,83 +222,30 @@ def poisson_nll_loss(
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
-    """(log var + (x - t)² / var) / 2, var kept above eps (without a gradient for that)."""
-    spread = var if isinstance(var, Tensor) else input.new_full(input.array.shape, var)
-    spread = maximum(spread, spread.new_full((), eps))
+    """(log var + (x - t)² / var) / 2, var kept above eps (without a gradient for that).
+
+    var: a number, or a tensor of the input's shape, perhaps with its last axis or one axis less or of size 1.
+    """
+    spread = checked_variance(input, var)
+    spread = spread + (clamp(spread.detach(), min=eps) - spread.detach())
     loss = 0.5 * (log(spread) + (input - target) ** 2 / spread)
     return reduced(loss + 0.5 * _log(2 * pi) if full else loss, reduction)
 
 
-# ---- ranking and embedding ---------------------------------------------------------------------------------
-
-
-def margin_ranking_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0.0,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """max(0, -t·(x1 - x2) + margin)."""
-    return reduced(clamp(neg(target) * (input1 - input2) + margin, min=0.0), reduction)
-
-
-def hinge_embedding_loss(
-    input: Tensor,
-    target: Tensor,
-    margin: float = 1.0,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """x where t is 1, max(0, margin - x) where it is -1."""
-    return reduced(where(target == 1, input, clamp(margin - input, min=0.0)), reduction)
-
-
-def soft_margin_loss(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-) -> Tensor:
-    """log(1 + exp(-t·x))."""
-    from .pointwise import log1p
-
-    return reduced(log1p(exp(neg(target) * input)), reduction)
-
-
-def cosine_embedding_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0.0,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """1 - cos where t is 1, max(0, cos - margin) where it is -1."""
-    from .attention import cosine_similarity
-
-    near = cosine_similarity(input1, input2, -1)
-    return reduced(where(target == 1, 1 - near, clamp(near - margin, min=0.0)), reduction)
-
-
-def triplet_margin_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    margin: float = 1.0,
-    p: float = 2,
-    eps: float = 1e-6,
-    swap: bool = False,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
-    from .attention import pairwise_distance
-    from .pointwise import minimum
-
-    far = pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = minimum(far, pairwise_distance(positive, negative, p, eps))
-    return reduced(clamp(pairwise_distance(anchor, positive, p, eps) - far + margin, min=0.0), reduction)
+def checked_variance(input: Tensor, var: Any) -> Tensor:
+    """The variances, to be broadcast with the input."""
+    if not isinstance(var, Tensor):
+        var = input.new_full(input.array.shape, var)
+    known = known_now(var)
+    if known is not None and (known < 0).any():
+        raise ValueError("gaussian_nll_loss: var has negative entry/entries")
+    wanted, got = tuple(input.array.shape), tuple(var.array.shape)
+    if got == wanted:
+        return var
+    if got == wanted[:-1]:
+        return unsqueeze(var, -1)
+    if len(got) != len(wanted) or [m for n, m in zip(wanted, got, strict=True) if n != m] != [1]:
+        raise ValueError(
+            f"gaussian_nll_loss: var is of incorrect size {list(got)} for an input of {list(wanted)}"
+        )
+    return var
