@@ -342,7 +342,9 @@ def shares_memory(a: Any, b: Any) -> bool:
         owner_a, owner_b = a.base, b.base
     except AttributeError:  # a value without memory, as while a graph is built from shapes alone
         return True
-    return (a if owner_a is None else owner_a) is (b if owner_b is None else owner_b)
+    # A base that is no array owns memory that others made: all views have the array over it for their base.
+    kind = np.ndarray if isinstance(a, np.ndarray) else type(a)
+    return (owner_a if isinstance(owner_a, kind) else a) is (owner_b if isinstance(owner_b, kind) else b)
 
 
 def labelled(out: Tensor, label: str) -> Tensor:

@@ -13,7 +13,7 @@ from ..ops.types import size_max, size_min, size_same
 from ..tape import apply, apply_view, labelled
 from ..tensor import Tensor
 from ..writes import write
-from .base import cast_to, constant, number
+from .base import cast_to, constant, known_now, number
 from .pointwise import cast, where
 from .shaping import RESHAPE, broadcast_shapes, expand, permute, reshape
 from .slicing import SELECT, SLICE
@@ -175,7 +175,11 @@ def as_index(part: Any) -> Any:
     if isinstance(part, Tensor):
         if part.array.dtype.kind not in "biu":
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        return cast(part, "bool") if part.array.dtype.name == "uint8" else part
+        if part.array.dtype.name == "uint8":
+            return cast(part, "bool")
+        if not part.array.shape and part.array.dtype.kind != "b" and known_now(part) is not None:
+            return int(part.array)  # as in PyTorch a view; while recording it stays data
+        return part
     try:
         return operator.index(part)
     except TypeError:

@@ -96,6 +96,8 @@ def check_geometry(x: Tensor, size: Ints, stride: Ints, start: int) -> None:
         raise RuntimeError(
             f"mismatch in length of strides and shape, got size {list(size)} and stride {list(stride)}"
         )
+    if len(size) > 64:
+        raise RuntimeError(f"as_strided: a tensor has 64 axes at most, got {len(size)}")
     if any(k < 0 for k in stride):
         raise RuntimeError(
             f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}"

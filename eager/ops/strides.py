@@ -52,6 +52,14 @@ def memory_of(x: Any) -> Any:
     return None if order is None or x.size == 0 else x.transpose(order).reshape(-1).view(np.uint8)
 
 
+def view_of(x: Any, memory: Any, shape: Shape, strides: Ints, offset: int) -> Any:
+    """A view of x's memory by strides and an offset from x in bytes. numpy's own as_strided hides whose memory it is."""
+    start, item = address(x) - address(memory) + offset, x.dtype.itemsize
+    out = np.ndarray((*shape, item), np.uint8, memory, start, (*strides, 1)).view(x.dtype)[..., 0]
+    out.flags.writeable = x.flags.writeable
+    return out
+
+
 def _same_layout(x: Any, own: Ints) -> bool:
     return all(n == 1 or a == b for n, a, b in zip(x.shape, strides_of(x), own, strict=True))
 
@@ -70,11 +78,7 @@ def _as_strided_run(xp: Any, x: Any, *, size: Ints, stride: Ints, offset: int, o
     item = x.dtype.itemsize
     memory = memory_of(x) if xp is np and _same_layout(x, own) else None
     if memory is not None:
-        start = address(x) - address(memory) + offset * item
-        bytes_ = np.ndarray((*size, item), np.uint8, memory, start, (*(k * item for k in stride), 1))
-        out = bytes_.view(x.dtype)[..., 0]
-        out.flags.writeable = x.flags.writeable
-        return out
+        return view_of(x, memory, size, tuple(k * item for k in stride), offset * item)
     order = dense_order(x.shape, own)
     if order is None or offset < 0:
         raise RuntimeError(
@@ -155,6 +159,9 @@ def _unfold_run(xp: Any, x: Any, *, dim: int, size: int, step: int) -> Any:
     count = (x.shape[dim] - size) // step + 1
     shape = (*x.shape[:dim], count, *x.shape[dim + 1 :], size)
     strides = (*x.strides[:dim], x.strides[dim] * step, *x.strides[dim + 1 :], x.strides[dim])
+    memory = memory_of(x) if xp is np and 0 not in shape else None
+    if memory is not None:
+        return view_of(x, memory, shape, strides, 0)
     return xp.lib.stride_tricks.as_strided(x, shape, strides)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from .table import define
 from .types import Aval, Shape, size_max, size_min
 
@@ -29,12 +31,30 @@ def _expand_element(s: Any, index: tuple[Any, ...], x: Any, *, shape: Shape) -> 
     return x(*grown)
 
 
+def _expand_run(xp: Any, x: Any, *, shape: Shape) -> Any:
+    """Read-only where an element stands for several."""
+    out = xp.broadcast_to(x, shape)
+    if out.size == x.size and xp is np:
+        out.flags.writeable = x.flags.writeable
+    return out
+
+
+def _expand_put(F: Any, base: Any, value: Any, *, shape: Shape) -> Any:
+    if prod(shape) != prod(base.shape):
+        raise RuntimeError(
+            "unsupported operation: more than one element of an expanded tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+    return F.reshape(value, base.shape)
+
+
 define(
     "expand",
     _expand_infer,
-    lambda xp, x, *, shape: xp.broadcast_to(x, shape),
+    _expand_run,
     vjp=(lambda F, g, out, x, *, shape: g,),  # the tape sums over the axes that grew
     element=_expand_element,
+    put=_expand_put,
     kind="view",
 )
 
