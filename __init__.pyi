@@ -215,6 +215,7 @@ from .eager.functional import (
     expand_copy as expand_copy,
     expm1 as expm1,
     eye as eye,
+    fill_ as fill_,
     fix as fix,
     flatten as flatten,
     flip as flip,

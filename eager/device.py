@@ -87,8 +87,21 @@ def move(array: Any, to: device) -> Any:
 
 def scalar_array(value: Any, dtype: np.dtype[Any], like: Any) -> Any:
     """A 0-d array of `value`, on the device of the array `like`."""
-    array = np.array(value, dtype)
+    try:
+        array = np.array(value, dtype)
+    except OverflowError:
+        array = np.array(fitted(value, dtype), dtype)
     if type(like) is np.ndarray:
         return array
     where = device_of(like)
     return array if where is CPU else move(array, where)
+
+
+def fitted(value: int, dtype: np.dtype[Any]) -> int:
+    """A negative number as the unsigned one of its bits; RuntimeError for one that does not fit in size either."""
+    limits = np.iinfo(dtype)
+    if limits.min <= value <= limits.max:
+        return value
+    if limits.min == 0 and -limits.max <= value < 0:
+        return value + int(limits.max) + 1
+    raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow: {value}")

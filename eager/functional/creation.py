@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..device import CPU, device, move
+from ..device import CPU, device, fitted, move
 from ..dtypes import dtype_of, get_default_dtype
 from ..ops.table import TABLE
 from ..tape import apply
@@ -132,12 +132,18 @@ def _holds_numpy(data: Any) -> bool:
 def nested_array(data: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
     try:
         array = np.array(plain(data), dtype)
+    except OverflowError:
+        array = None
     except ValueError as error:
         if "inhomogeneous" in str(error):
             raise ValueError(
                 f"expected sequences of equal length at each level of nesting ({error})"
             ) from None
         raise
+    if array is None:
+        assert dtype is not None  # only a dtype can be too small
+        values = [fitted(int(v), dtype) for v in np.ravel(plain(data))]
+        return np.array(values, dtype).reshape(np.shape(data))
     if array.dtype == object or (
         array.dtype.kind in "USV" and dtype is None and array.dtype.name != "bfloat16"
     ):
@@ -198,6 +204,8 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
 
 def filled(shape: Any, value: Any, dtype: Any, where: Any, requires_grad: bool) -> Tensor:
     name = (get_default_dtype() if dtype is None else dtype_of(dtype)).name
+    if type(value) is int and value < 0 and name == "uint8":
+        value = fitted(value, dtype_of(name).numpy)
     out = apply(FULL, shape=checked_shape(shape), value=value, dtype=name)
     return finished(out, where, requires_grad)
 

@@ -1,4 +1,4 @@
-"""Reductions over axes, softmax, and order."""
+"""Reductions over axes, and the softmax family."""
 
 from __future__ import annotations
 
@@ -325,14 +325,28 @@ def position(op: Any, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
 
 @takes_out
 def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Whether an element is nonzero."""
-    return reduce_with(ANY, cast(input, "bool"), dim, keepdim)
+    """Whether an element is nonzero, as bool (of uint8, as uint8)."""
+    return truth(ANY, input, dim, keepdim)
 
 
 @takes_out
 def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Whether all elements are nonzero."""
-    return reduce_with(ALL, cast(input, "bool"), dim, keepdim)
+    """Whether all elements are nonzero, as bool (of uint8, as uint8)."""
+    return truth(ALL, input, dim, keepdim)
+
+
+def truth(op: Any, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    out = reduce_with(op, cast(x, "bool"), dim, keepdim)
+    return cast_to(out, x.array.dtype) if x.array.dtype.kind == "u" else out
+
+
+def trace(input: Tensor) -> Tensor:
+    """The sum of the diagonal of a matrix."""
+    from .diagonals import diagonal
+
+    if input.ndim != 2:
+        raise RuntimeError("trace: expected a matrix, but got tensor with dim " + str(input.ndim))
+    return sum(diagonal(input))
 
 
 # ---- along an axis -----------------------------------------------------------------------------------------
@@ -356,54 +370,3 @@ def along(op: Any, x: Tensor, dim: int, dtype: Any) -> Tensor:
         raise RuntimeError(f'"{op.name}" not implemented for {x.dtype!r}; it wants a floating dtype')
     d = axis(op.name, dim, x.ndim)
     return apply(op, x, dim=d) if x.ndim else reshape(apply(op, reshape(x, (1,)), dim=0), ())
-
-
-# ---- order -------------------------------------------------------------------------------------------------
-
-
-def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The positions that sort an axis; equal elements keep their order."""
-    d = axis("argsort", dim, input.ndim)
-    if not input.ndim:
-        return apply(ARGSORT, reshape(input, (1,)), dim=0, descending=descending).reshape(())
-    return apply(ARGSORT, input, dim=d, descending=bool(descending))
-
-
-def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> ValuesIndices:
-    """An axis in order, and the positions the elements came from."""
-    order = argsort(input, dim, descending)
-    return ValuesIndices(labelled(take_along(input, order, dim), "Sort"), order)
-
-
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesIndices:
-    """The k largest (or smallest) elements of an axis, in order, and their positions."""
-    from .slicing import slice_axis
-
-    d = axis("topk", dim, input.ndim)
-    if input.ndim and not 0 <= k <= input.array.shape[d]:
-        raise RuntimeError("selected index k out of range")
-    order = argsort(input, dim, descending=largest)
-    if input.ndim:
-        order = slice_axis(order, d, 0, k)
-    return ValuesIndices(labelled(take_along(input, order, dim), "Topk"), order)
-
-
-def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
-    """The k-th smallest element of an axis (k from 1), and its position."""
-    from .slicing import slice_axis
-
-    d = axis("kthvalue", dim, input.ndim)
-    if not 1 <= k <= input.array.shape[d]:
-        raise RuntimeError("selected number k out of range for dimension " + str(d))
-    at = slice_axis(argsort(input, d), d, k - 1, k)
-    values = take_along(input, at, d)
-    return ValuesIndices(values, at) if keepdim else ValuesIndices(squeeze(values, d), squeeze(at, d))
-
-
-def trace(input: Tensor) -> Tensor:
-    """The sum of the diagonal of a matrix."""
-    from .diagonals import diagonal
-
-    if input.ndim != 2:
-        raise RuntimeError("trace: expected a matrix, but got tensor with dim " + str(input.ndim))
-    return sum(diagonal(input))

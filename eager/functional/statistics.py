@@ -16,9 +16,10 @@ from .joining import cat
 from .output import takes_out
 from .pointwise import ceil, clamp, floor, floor_divide, isnan, lerp, round, sqrt, where
 from .product import matmul
-from .reduction import INT64, ValuesIndices, any, argsort, sum, take_along
+from .reduction import INT64, ValuesIndices, any, sum, take_along
 from .shaping import expand, flatten, movedim, reshape, squeeze, unsqueeze
 from .slicing import slice_axis
+from .sorting import argsort
 
 MEDIAN = TABLE["median"]
 
