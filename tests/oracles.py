@@ -167,6 +167,11 @@ ORACLES |= {
     "embedding": of(lambda w, i: nn.embedding(i, w)),
     "gather": of(lambda x, i, *, dim: torch.gather(x, dim, i)),
     "scatter": of(lambda x, i, src, *, dim: torch.scatter(x, dim, i, src)),
+    "as_strided": of(lambda x, *, size, stride, offset, own: torch.as_strided(x, size, stride, offset)),
+    "unfold": of(lambda x, *, dim, size, step: x.unfold(dim, size, step)),
+    "scatter_reduce": of(lambda x, i, src, *, dim, reduce: torch.scatter_reduce(x, dim, i, src, reduce)),
+    "searchsorted": of(torch.searchsorted),
+    "isin": of(torch.isin),
     "scatter_add": of(lambda x, i, src, *, dim: torch.scatter_add(x, dim, i, src)),
     "full": of(lambda *, shape, value, dtype: torch.full(shape, value, dtype=getattr(torch, dtype))),
     "arange": of(

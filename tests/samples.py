@@ -466,6 +466,30 @@ SAMPLES: dict[str, list[Sample]] = {
         plain(normal(4), np.array([2, 0]), normal(2), dim=0),
         rough(ints(3), np.array([1, 1]), ints(2), dim=0),
     ],
+    "as_strided": [
+        plain(normal(3, 4), size=(2, 3), stride=(4, 1), offset=1, own=(4, 1)),
+        plain(normal(3, 4), size=(2, 2, 2), stride=(1, 1, 5), offset=2, own=(4, 1)),
+        plain(normal(6), size=(), stride=(), offset=3, own=(1,)),
+        plain(normal(5), size=(2, 0), stride=(1, 1), offset=0, own=(1,)),
+    ],
+    "unfold": [
+        plain(normal(7), dim=0, size=3, step=2),
+        plain(normal(2, 5, 3), dim=1, size=2, step=1),
+        plain(normal(4), dim=0, size=2, step=3),
+    ],
+    "scatter_reduce": [
+        plain(positive(3, 4), np.array([[0, 0], [2, 1]]), positive(2, 2), dim=1, reduce=reduce)
+        for reduce in ("prod", "amax", "amin")
+    ]
+    + [
+        rough(ints(3), np.array([1, 1]), ints(2), dim=0, reduce=reduce) for reduce in ("prod", "amax", "amin")
+    ],
+    "searchsorted": [
+        rough(np.array([-1.0, 0.0, 0.0, 2.0]), np.array([[-2.0, 0.0], [2.0, 3.0]]), right=right)
+        for right in (False, True)
+    ]
+    + [rough(np.sort(ints(2, 5)), ints(2, 3), right=False), rough(np.zeros(0), normal(2), right=True)],
+    "isin": [rough(ints(2, 3), ints(4)), rough(normal(3), np.zeros(0))],
     "scatter_add": [
         plain(normal(3, 4), np.array([[0, 0], [2, 1]]), normal(2, 2), dim=1),
         plain(normal(4), np.array([2, 2]), normal(2), dim=0),

@@ -127,7 +127,8 @@ def test_closed_gradients_are_those_of_the_parts(name: str, sample: Sample) -> N
 
 
 def test_every_op_has_an_oracle() -> None:
-    without = {name for name, op in TABLE.items() if name not in ORACLES and not op.random}
+    named = {name for name, op in TABLE.items() if not op.random and op.kind != "library"}
+    without = named - ORACLES.keys()  # what a library computes is held against PyTorch's operator database
     assert without == INTERNAL
 
 

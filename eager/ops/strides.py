@@ -53,7 +53,10 @@ def memory_of(x: Any) -> Any:
 
 
 def view_of(x: Any, memory: Any, shape: Shape, strides: Ints, offset: int) -> Any:
-    """A view of x's memory by strides and an offset from x in bytes. numpy's own as_strided hides whose memory it is."""
+    """A view of x's memory by strides and an offset from x in bytes.
+
+    numpy's own as_strided hides whose memory it is.
+    """
     start, item = address(x) - address(memory) + offset, x.dtype.itemsize
     out = np.ndarray((*shape, item), np.uint8, memory, start, (*strides, 1)).view(x.dtype)[..., 0]
     out.flags.writeable = x.flags.writeable
