@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache, wraps
 from importlib import import_module
+from math import prod
 from typing import Any
 
 from .types import DTYPES
@@ -54,11 +55,35 @@ def accumulator(x: Any) -> Any:
     return FLOAT32 if is_half(x.dtype) else x.dtype
 
 
+#: Terms that are added one after another; sums of more are sums of such sums.
+RUN = 64
+
+
 def sum_over(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """The sum over axes in the array's own dtype; half precision is added up in float32."""
+    """The sum over axes in the array's own dtype; half precision is added up in float32.
+
+    numpy adds in pairs along the last axis alone. Along others it adds row after row, which for a million rows costs
+    float32 five of its seven digits, and is slow where rows are short; `tall_sum` does those.
+    """
     if is_half(x.dtype):
-        return x.astype(FLOAT32).sum(axis=axes).astype(x.dtype)
+        return sum_over(xp, x.astype(FLOAT32), axes).astype(x.dtype)
+    tall = axes and x.dtype.kind in "fc" and axes[-1] < x.ndim - 1 and xp.__name__ == "numpy"
+    if tall and axes[-1] - axes[0] + 1 == len(axes) and x.flags.c_contiguous:
+        count = prod(x.shape[axes[0] : axes[-1] + 1])
+        if count > 2 * RUN:
+            return tall_sum(xp, x.reshape(*x.shape[: axes[0]], count, *x.shape[axes[-1] + 1 :]), axes[0])
     return xp.add.reduce(x, axis=axes, dtype=x.dtype)
+
+
+def tall_sum(xp: Any, x: Any, axis: int) -> Any:
+    """The sum over an axis that is not the last: RUN rows far apart are added, then what is left, and so on."""
+    while (count := x.shape[axis]) > RUN:
+        step = count // RUN
+        whole, rest = xp.split(x, [step * RUN], axis)
+        x = whole.reshape(*x.shape[:axis], RUN, step, *x.shape[axis + 1 :]).sum(axis=axis)
+        if rest.shape[axis]:
+            x = xp.concatenate([x, rest], axis)
+    return x.sum(axis=axis)
 
 
 def windows(

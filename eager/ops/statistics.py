@@ -43,9 +43,11 @@ composite(
 
 
 def _var_run(xp: Any, x: Any, *, axes: Axes, correction: float) -> Any:
-    centred = wide(x) - wide(x).mean(axis=axes, keepdims=True)
+    w = wide(x)
+    kept = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
+    centred = w - _mean_run(xp, w, axes=axes).reshape(kept)
     divisor = centred.dtype.type(max(0, _count(x.shape, axes) - correction))
-    return ((centred * centred).sum(axis=axes) / divisor).astype(x.dtype, copy=False)
+    return (sum_over(xp, centred * centred, axes) / divisor).astype(x.dtype, copy=False)
 
 
 def _var(F: Any, x: Any, *, axes: Axes, correction: float) -> Any:
