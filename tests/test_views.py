@@ -304,3 +304,41 @@ def test_out_is_written_and_resized() -> None:
         tc.cat([x, x], out=x)
     with pytest.raises(RuntimeError, match="automatic differentiation"):
         tc.msort(x.requires_grad_(), out=out)
+
+
+def test_lists_of_lists_are_tuples() -> None:
+    x = tc.arange(9.0).reshape(3, 3)
+    assert x[[tc.tensor([0, 1]), tc.tensor([1, 2])]].tolist() == [1, 5]
+    assert x[[slice(0, 2), 1]].tolist() == [1, 4]
+    assert x[[0, 2]].tolist() == [[0, 1, 2], [6, 7, 8]]
+    with pytest.raises(RuntimeError, match="converted"):
+        x[0] = 1j
+
+
+@pytest.mark.parametrize("change", ["unsqueeze", "squeeze", "transpose", "as_strided"])
+def test_shapes_changed_in_place_keep_their_views(change: str) -> None:
+    grads = []
+    for lib in (torch, tc):
+        leaf = lib.arange(6, dtype=lib.float64).reshape(2, 1, 3).requires_grad_()
+        x = leaf * 2
+        row = x[1]
+        if change == "unsqueeze":
+            x.unsqueeze_(0)
+        elif change == "squeeze":
+            x.squeeze_(1)
+        elif change == "transpose":
+            x.transpose_(0, 2)
+        else:
+            x.as_strided_((3, 2), (1, 3))
+        row.mul_(5)
+        x[0].mul_(3)
+        grads.append(lib.autograd.grad((x * x).sum() + (row * row * row).sum(), [leaf])[0].numpy())
+    np.testing.assert_allclose(grads[1], grads[0])
+    with pytest.raises(RuntimeError, match="leaf Variable"):
+        tc.zeros(2, requires_grad=True).unsqueeze_(0)
+
+
+def test_fill_diagonal() -> None:
+    for shape, wrap in (((4, 2), True), ((5, 2), True), ((5, 2), False), ((2, 2, 2), False), ((2, 4), True)):
+        wanted = torch.zeros(shape).fill_diagonal_(3, wrap=wrap)
+        assert tc.zeros(shape).fill_diagonal_(3, wrap=wrap).tolist() == wanted.tolist()

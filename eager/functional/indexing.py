@@ -30,7 +30,7 @@ class Plan:
     """
 
     def __init__(self, x: Tensor, index: Any) -> None:
-        parts = list(index) if isinstance(index, tuple) else [index]
+        parts = list(index) if isinstance(index, tuple) or means_tuple(index) else [index]
         parts = [as_index(p) for p in parts]
         used = sum(width(p) for p in parts)
         if used > x.ndim:
@@ -157,29 +157,31 @@ def clip(bound: Any, default: int, size: int) -> int:
     return size_max(bound + size, 0) if bound < 0 else size_min(bound, size)
 
 
+def means_tuple(index: Any) -> bool:
+    """A short list with other than numbers in it is read as a tuple: x[[rows, columns]]."""
+    return (
+        isinstance(index, list)
+        and len(index) < 32
+        and any(
+            p is None or p is Ellipsis or isinstance(p, (Tensor, list, tuple, range, slice, np.ndarray))
+            for p in index
+        )
+    )
+
+
 def as_index(part: Any) -> Any:
-    """Sequences and arrays as tensors, zero-dimensional integer tensors as they are, numbers as ints."""
+    """Sequences and arrays as tensors, zero-dimensional integer tensors and numbers as ints."""
     if part is None or part is Ellipsis or isinstance(part, (slice, bool, int)):
         return part
     if isinstance(part, (list, tuple, range)):
-        part = Tensor(
-            np.array(
-                [p.item() if isinstance(p, Tensor) else p for p in part] or [],
-                None if len(part) else np.int64,
-            )
-        )
-    elif isinstance(part, np.ndarray):
-        part = Tensor(part)
-    elif isinstance(part, np.generic):
-        return part.item()
+        plain = [p.item() if isinstance(p, Tensor) else p for p in part]
+        return tensor_index(Tensor(np.array(plain, None if plain else np.int64)))
     if isinstance(part, Tensor):
-        if part.array.dtype.kind not in "biu":
-            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        if part.array.dtype.name == "uint8":
-            return cast(part, "bool")
-        if not part.array.shape and part.array.dtype.kind != "b" and known_now(part) is not None:
-            return int(part.array)  # as in PyTorch a view; while recording it stays data
-        return part
+        return tensor_index(part)
+    if isinstance(part, np.ndarray):
+        return tensor_index(Tensor(part))
+    if isinstance(part, np.generic):
+        return as_index(part.item())
     try:
         return operator.index(part)
     except TypeError:
@@ -189,6 +191,18 @@ def as_index(part: Any) -> Any:
             "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
             f"{type(part).__name__})"
         ) from None
+
+
+def tensor_index(part: Tensor) -> Any:
+    """Positions, or a mask (of bool or uint8); a position alone is an int, and gives a view as in PyTorch."""
+    kind = part.array.dtype
+    if kind.kind not in "biu":
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    if kind.name == "uint8":
+        return cast(part, "bool")
+    if not part.array.shape and kind.kind != "b" and known_now(part) is not None:
+        return int(part.array)  # while recording it stays data
+    return part
 
 
 def getitem(x: Tensor, index: Any) -> Tensor:
@@ -242,6 +256,8 @@ def as_value(x: Tensor, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return cast_to(value, x.array.dtype)
     plain = number(value)
+    if isinstance(plain, complex) and x.array.dtype.kind != "c":
+        raise RuntimeError(f"value cannot be converted to type {x.dtype.name} without overflow")
     if plain is not None:
         return constant(plain, x.array.dtype, x)
     from .creation import as_tensor

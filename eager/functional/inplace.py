@@ -10,9 +10,21 @@ from ..dtypes import category, dtype_of
 from ..modes import is_grad_enabled
 from ..ops.table import TABLE
 from ..tape import apply
-from ..tensor import Tensor
+from ..tensor import Detached, Tensor, View
 from ..writes import check_writable, write
-from . import activation, cumulative, diagonals, indexing, masking, norms, pointwise, scattering, shaping, strides
+from . import (
+    activation,
+    cumulative,
+    diagonals,
+    indexing,
+    masking,
+    norms,
+    pointwise,
+    scattering,
+    shaping,
+    slicing,
+    strides,
+)
 from .base import cast_to, constant, cpp_name, number
 from .shaping import expand
 
@@ -89,40 +101,64 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """Write one number on the main diagonal of a matrix."""
-    fill_(diagonals.diagonal(self), fill_value)
+    """Write one number on the main diagonal: of a matrix, or of a tensor whose axes have one size.
+
+    `wrap`: that of a tall matrix starts again below each square, after a row.
+    """
+    if self.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    rows, columns = self.array.shape[0], self.array.shape[1]
+    if self.ndim > 2:
+        if any(n != rows for n in self.array.shape):
+            raise RuntimeError("all dimensions of input must be of equal length")
+        fill_(strides.as_strided(self, (rows,), (sum(self.stride()),), self.storage_offset()), fill_value)
+        return self
+    for top in range(0, rows, columns + 1) if wrap else (0,):
+        fill_(diagonals.diagonal(slicing.slice_axis(self, 0, top, rows)), fill_value)
     return self
 
 
-def resize_shape(self: Tensor, like: Tensor) -> Tensor:
-    """The tensor takes the shape of a view of itself."""
-    self.array, self.node, self.link, self.storage = like.array, like.node, like.link, like.storage
+# ---- other shapes of the same memory ------------------------------------------------------------------------------
+
+
+def reshaped(self: Tensor, function: Callable[..., Tensor], *args: Any) -> Tensor:
+    """The tensor becomes a view of its old self, of which the views taken so far are views too."""
+    if is_grad_enabled():
+        check_writable(self)
+    old = self._alias()
+    old.link = self.link
+    like = function(old, *args)
+    for view in old.shared_storage().live_aliases():
+        if view.link is not None and view.link.base is self:
+            view.link = Detached(old, view.link.silent) if view.link.detached else View(old, view.link.path)
+    self.array, self.node, self.link = like.array, like.node, like.link
+    self.shared_storage().add_alias(self)
     return self
 
 
 def squeeze_(self: Tensor, dim: Any = None) -> Tensor:
     """In place: without axes of size 1."""
-    return resize_shape(self, shaping.squeeze(self._alias(), dim))
+    return reshaped(self, shaping.squeeze, dim)
 
 
 def unsqueeze_(self: Tensor, dim: int) -> Tensor:
     """In place: with a new axis of size 1."""
-    return resize_shape(self, shaping.unsqueeze(self._alias(), dim))
+    return reshaped(self, shaping.unsqueeze, dim)
 
 
 def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
     """In place: two axes swapped."""
-    return resize_shape(self, shaping.transpose(self._alias(), dim0, dim1))
+    return reshaped(self, shaping.transpose, dim0, dim1)
 
 
 def t_(self: Tensor) -> Tensor:
     """In place: a matrix transposed."""
-    return resize_shape(self, shaping.t(self._alias()))
+    return reshaped(self, shaping.t)
 
 
 def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """In place: another geometry over the same memory."""
-    return resize_shape(self, strides.as_strided(self._alias(), size, stride, storage_offset))
+    return reshaped(self, strides.as_strided, size, stride, storage_offset)
 
 
 POINTWISE = """
