@@ -67,6 +67,9 @@ from .eager.dtypes import (
     set_default_dtype as set_default_dtype,
     short as short,
     uint8 as uint8,
+    uint16 as uint16,
+    uint32 as uint32,
+    uint64 as uint64,
 )
 from .eager.func import (
     vmap as vmap,
@@ -215,6 +218,7 @@ from .eager.functional import (
     expand_copy as expand_copy,
     expm1 as expm1,
     eye as eye,
+    fill as fill,
     fill_ as fill_,
     fix as fix,
     flatten as flatten,
@@ -244,6 +248,7 @@ from .eager.functional import (
     group_norm as group_norm,
     gt as gt,
     hardshrink as hardshrink,
+    hash_tensor as hash_tensor,
     heaviside as heaviside,
     hinge_embedding_loss as hinge_embedding_loss,
     histc as histc,

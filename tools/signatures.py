@@ -21,8 +21,12 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .functional.reduction import ValuesIndices
+from .functional.histograms import Histogram
+from .functional.reduction import MinMax
+from .functional.sorting import ValuesIndices
 from .hooks import RemovableHandle
+from .linalg import results
+from .memory_format import memory_format as MemoryFormat
 from .random import Generator
 from .tensor import Tensor
 

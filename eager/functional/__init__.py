@@ -177,6 +177,7 @@ from .indexing import (
     setitem,
 )
 from .inplace import (
+    fill,
     fill_,
     relu_,
     zero_,
@@ -472,6 +473,7 @@ from .reduction import (
     argmax,
     argmin,
     count_nonzero,
+    hash_tensor,
     log_softmax,
     logsumexp,
     max,
@@ -777,6 +779,7 @@ __all__ = [
     "expand_copy",
     "expm1",
     "eye",
+    "fill",
     "fill_",
     "fix",
     "flatten",
@@ -815,6 +818,7 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hash_tensor",
     "heaviside",
     "hinge_embedding_loss",
     "histc",

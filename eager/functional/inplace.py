@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from ..dtypes import category, dtype_of
+from ..dtypes import category
 from ..modes import is_grad_enabled
 from ..ops.table import TABLE
 from ..tape import apply
@@ -90,6 +90,11 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     return copy_(self, new)
 
 
+def fill(input: Tensor, value: Any) -> Tensor:
+    """One number, or a zero-dimensional tensor's, in the shape and dtype of the tensor."""
+    return fill_(apply(TABLE["clone"], input), value)
+
+
 def zero_(self: Tensor) -> Tensor:
     """Write zeros."""
     return fill_(self, 0)
@@ -171,7 +176,7 @@ POINTWISE = """
     greater greater_equal heaviside hypot lcm ldexp less less_equal log10 log2 logit negative nextafter not_equal
     rad2deg sgn sinc sinh xlogy
 """.split()
-FROM = {
+FROM: dict[str, Callable[..., Any]] = {
     "relu": activation.relu,
     "leaky_relu": activation.leaky_relu,
     "cumsum": cumulative.cumsum,
@@ -192,6 +197,6 @@ FROM = {
 
 #: Every in-place method made from a plain function, by its name with the underscore.
 METHODS = {f"{name}_": in_place(getattr(pointwise, name)) for name in POINTWISE}
-METHODS |= {f"{name}_": in_place(function) for name, function in FROM.items() if function is not None}
+METHODS |= {f"{name}_": in_place(function) for name, function in FROM.items()}
 METHODS["clip_"] = METHODS["clamp_"]
 relu_ = METHODS["relu_"]

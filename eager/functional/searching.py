@@ -51,7 +51,7 @@ def as_value_of(sequence: Tensor, value: Any) -> Tensor:
     """The values as a tensor; a number in the sequence's dtype."""
     plain = number(value)
     if plain is None:
-        return value  # type: ignore[no-any-return]
+        return value
     from .creation import scalar_tensor
 
     return scalar_tensor(plain, dtype=sequence.dtype)

@@ -76,7 +76,7 @@ def tensor_split(
     input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, sections: Any = None, indices: Any = None
 ) -> tuple[Tensor, ...]:
     """Parts cut at the given places, or that many parts of nearly equal size."""
-    wanted = next((v for v in (indices_or_sections, sections, indices) if v is not None), None)
+    wanted: Any = next((v for v in (indices_or_sections, sections, indices) if v is not None), None)
     if not input.ndim:
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"

@@ -137,7 +137,7 @@ def as_strided_scatter(
 
     put: Any = AS_STRIDED.put
     value = cast_to(src, input.array.dtype)
-    return put(F, input, value, **geometry(input, shape, steps, offset))  # type: ignore[no-any-return]
+    return put(F, input, value, **geometry(input, shape, steps, offset))
 
 
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
