@@ -333,6 +333,7 @@ from .eager.functional import (
     min as min,
     minimum as minimum,
     mm as mm,
+    mode as mode,
     moveaxis as moveaxis,
     movedim as movedim,
     msort as msort,

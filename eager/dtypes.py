@@ -26,7 +26,7 @@ class dtype:
         self.numpy = DTYPES[name]
         self.itemsize = self.numpy.itemsize
         self.category = _category(self.numpy)
-        self.is_signed = name not in ("bool", "uint8")
+        self.is_signed = name != "bool" and not name.startswith("uint")
 
     @property
     def is_floating_point(self) -> bool:
@@ -54,6 +54,7 @@ _BY_TYPE = {bool: _OBJECTS["bool"], int: _OBJECTS["int64"]}
 bool_ = _OBJECTS["bool"]
 uint8, int8, int16 = _OBJECTS["uint8"], _OBJECTS["int8"], _OBJECTS["int16"]
 int32, int64 = _OBJECTS["int32"], _OBJECTS["int64"]
+uint16, uint32, uint64 = _OBJECTS["uint16"], _OBJECTS["uint32"], _OBJECTS["uint64"]
 float16, bfloat16 = _OBJECTS["float16"], _OBJECTS["bfloat16"]
 float32, float64 = _OBJECTS["float32"], _OBJECTS["float64"]
 complex64, complex128 = _OBJECTS["complex64"], _OBJECTS["complex128"]
@@ -121,8 +122,18 @@ class iinfo:
 # ---- promotion ---------------------------------------------------------------------------------------------
 
 
+#: PyTorch has these for storage and promotes them to floats alone.
+_WIDE_UNSIGNED = (uint16, uint32, uint64)
+
+
 def _promote_pair(a: dtype, b: dtype) -> dtype:
     """PyTorch's lattice: the higher category wins; float16 with bfloat16 is float32; complex widens with float64."""
+    for one, other in ((a, b), (b, a)):
+        if one in _WIDE_UNSIGNED and other is not one and not other.is_floating_point:
+            raise RuntimeError(
+                "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+                f"{a.name} and {b.name}"
+            )
     if a.category != b.category:
         low, high = sorted((a, b), key=lambda d: d.category)
         return complex128 if high is complex64 and low is float64 else high
@@ -133,14 +144,15 @@ def _promote_pair(a: dtype, b: dtype) -> dtype:
     return _BY_NUMPY[np.promote_types(a.numpy, b.numpy)]
 
 
-_PROMOTED = {
-    (a.numpy, b.numpy): _promote_pair(a, b).numpy for a in _OBJECTS.values() for b in _OBJECTS.values()
-}
+_PROMOTED: dict[tuple[np.dtype[Any], np.dtype[Any]], np.dtype[Any]] = {}
 
 
 def promote(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
-    """The numpy dtype that holds both."""
-    return _PROMOTED[a, b]
+    """The numpy dtype that holds both; RuntimeError where PyTorch has none."""
+    found = _PROMOTED.get((a, b))
+    if found is None:
+        found = _PROMOTED[a, b] = _promote_pair(_BY_NUMPY[a], _BY_NUMPY[b]).numpy
+    return found
 
 
 def promote_types(a: Any, b: Any) -> dtype:

@@ -204,7 +204,7 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
 
 def filled(shape: Any, value: Any, dtype: Any, where: Any, requires_grad: bool) -> Tensor:
     name = (get_default_dtype() if dtype is None else dtype_of(dtype)).name
-    if type(value) is int and value < 0 and name == "uint8":
+    if type(value) is int and value < 0 and name.startswith("uint"):
         value = fitted(value, dtype_of(name).numpy)
     out = apply(FULL, shape=checked_shape(shape), value=value, dtype=name)
     return finished(out, where, requires_grad)

@@ -20,6 +20,7 @@ ANY, ALL, ARGMAX, ARGMIN = TABLE["any"], TABLE["all"], TABLE["argmax"], TABLE["a
 ARGSORT = TABLE["argsort"]
 MEAN, VAR, LOGSUMEXP = TABLE["mean"], TABLE["var"], TABLE["logsumexp"]
 SOFTMAX, LOG_SOFTMAX = TABLE["softmax"], TABLE["log_softmax"]
+HASH = TABLE["hash_tensor"]
 INT64 = dtype_of("int64").numpy
 
 
@@ -337,7 +338,7 @@ def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 def truth(op: Any, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
     out = reduce_with(op, cast(x, "bool"), dim, keepdim)
-    return cast_to(out, x.array.dtype) if x.array.dtype.kind == "u" else out
+    return cast_to(out, x.array.dtype) if x.dtype.name == "uint8" else out
 
 
 def trace(input: Tensor) -> Tensor:
@@ -347,6 +348,16 @@ def trace(input: Tensor) -> Tensor:
     if input.ndim != 2:
         raise RuntimeError("trace: expected a matrix, but got tensor with dim " + str(input.ndim))
     return sum(diagonal(input))
+
+
+@takes_out
+def hash_tensor(input: Tensor, dim: Any = None, keepdim: bool = False, *, mode: int = 0) -> Tensor:
+    """A hash, uint64: the exclusive or over axes of the elements as 64-bit integers or floats. mode: 0."""
+    if mode != 0:
+        raise RuntimeError(f"hash_tensor: only mode 0, exclusive or, is supported, got {mode}")
+    if input.array.dtype.kind == "c":
+        raise RuntimeError(f'"hash_tensor" not implemented for {input.dtype!r}')
+    return reduce_with(HASH, input, dim, keepdim)
 
 
 # ---- along an axis -----------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from .shaping import expand, flatten, movedim, reshape, squeeze, unsqueeze
 from .slicing import slice_axis
 from .sorting import argsort
 
-MEDIAN = TABLE["median"]
+MEDIAN, MODE = TABLE["median"], TABLE["mode_index"]
 
 # ---- medians -----------------------------------------------------------------------------------------------
 
@@ -57,6 +57,22 @@ def middle(name: str, x: Tensor, dim: int | None, keepdim: bool, ignore_nan: boo
         at = slice_axis(order, d, (size - 1) // 2, (size - 1) // 2 + 1)
     values = labelled(take_along(rows, at, d), name.capitalize())
     if not x.ndim:
+        return ValuesIndices(reshape(values, ()), reshape(at, ()))
+    return ValuesIndices(values, at) if keepdim else ValuesIndices(squeeze(values, d), squeeze(at, d))
+
+
+@takes_out
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+    """The most frequent value along an axis, the smallest of equally frequent ones, and the last place of it."""
+    if input.array.dtype.kind == "c":
+        raise RuntimeError(f'"mode" not implemented for {input.dtype!r}: complex numbers have no order')
+    d = axis("mode", dim, input.ndim)
+    rows = input if input.ndim else reshape(input, (1,))
+    if not rows.array.shape[d]:
+        raise IndexError(f"mode(): Expected reduction dim {d} to have non-zero size.")
+    at = unsqueeze(apply(MODE, rows, dim=d), d)
+    values = labelled(take_along(rows, at, d), "Mode")
+    if not input.ndim:
         return ValuesIndices(reshape(values, ()), reshape(at, ()))
     return ValuesIndices(values, at) if keepdim else ValuesIndices(squeeze(values, d), squeeze(at, d))
 

@@ -18,7 +18,9 @@ Shape = tuple[int, ...]
 #: The dtypes an operator may see, by the name that text, files and messages use.
 DTYPES: dict[str, np.dtype[Any]] = {
     name: np.dtype(name)
-    for name in ("bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split())
+    for name in (
+        "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"
+    ).split()
 }
 DTYPES["bfloat16"] = np.dtype(ml_dtypes.bfloat16)
 
