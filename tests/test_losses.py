@@ -90,7 +90,7 @@ def test_modules_of_two_tensors(name: str, reduction: str) -> None:
 def test_every_loss_module_of_torch_exists_with_its_arguments() -> None:
     import inspect
 
-    for name in (n for n in dir(torch.nn) if n.endswith(("Loss", "Loss2d")) and "Adaptive" not in n):
+    for name in (n for n in dir(torch.nn) if n.endswith(("Loss", "Loss2d"))):
         want = list(inspect.signature(getattr(torch.nn, name).__init__).parameters)
         assert list(inspect.signature(getattr(nn, name).__init__).parameters) == want, name
 
@@ -142,3 +142,22 @@ def test_identical_vectors_are_at_distance_zero_with_gradient_zero() -> None:
     x = tc.ones(3, 2, requires_grad=True)
     F.pdist(x).sum().backward()
     assert not x.grad.any()
+
+
+def test_adaptive_softmax_is_torchs() -> None:
+    torch.manual_seed(0)
+    theirs, ours = (lib.nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 12], head_bias=True) for lib in (torch, tc))
+    ours.load_state_dict({k: tc.from_numpy(v.numpy()) for k, v in theirs.state_dict().items()})
+    x, target = torch.randn(6, 8), torch.tensor([0, 4, 6, 13, 19, 11])
+    mine = tc.from_numpy(x.numpy())
+    want, got = theirs(x, target), ours(mine, tc.from_numpy(target.numpy()))
+    np.testing.assert_allclose(got.output.detach().numpy(), want.output.detach().numpy(), rtol=1e-5)
+    want.loss.backward()
+    got.loss.backward()
+    for p, q in zip(ours.parameters(), theirs.parameters(), strict=True):
+        np.testing.assert_allclose(p.grad.numpy(), q.grad.numpy(), atol=1e-6)
+    assert ours.predict(mine).tolist() == theirs.predict(x).tolist()
+    with pytest.raises(RuntimeError, match=r"Target values should be in \[0, 19\]"):
+        ours(mine, tc.full((6,), 20))
+    with pytest.raises(ValueError, match="cutoffs"):
+        nn.AdaptiveLogSoftmaxWithLoss(8, 20, [12, 5])

@@ -124,3 +124,11 @@ def test_a_program_with_running_folds_is_recorded() -> None:
     traced = tc.jit.trace(model, (x,))
     for got, want in zip(traced(x), model(x), strict=True):
         np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["bartlett", "hann", "hamming", "blackman", "kaiser"])
+@pytest.mark.parametrize("size", [0, 1, 2, 7, 8])
+@pytest.mark.parametrize("periodic", [True, False])
+def test_windows_are_torchs(name: str, size: int, periodic: bool) -> None:
+    got, want = (getattr(lib, f"{name}_window")(size, periodic) for lib in (tc, torch))
+    np.testing.assert_allclose(got.numpy(), want.numpy(), atol=1e-6)

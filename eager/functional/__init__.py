@@ -267,7 +267,10 @@ from .normalisation import (
 )
 from .norms import (
     dist,
+    frobenius_norm,
     norm,
+    norm_except_dim,
+    nuclear_norm,
     renorm,
 )
 from .pointwise import (
@@ -350,9 +353,9 @@ from .pointwise import (
     less,
     less_equal,
     log,
-    log10,
     log1p,
     log2,
+    log10,
     logaddexp,
     logaddexp2,
     logical_and,
@@ -463,6 +466,7 @@ from .ranges import (
     eye,
     linspace,
     logspace,
+    range,
 )
 from .reduction import (
     all,
@@ -517,6 +521,7 @@ from .searching import (
     bucketize,
     isin,
     searchsorted,
+    unravel_index,
 )
 from .shaping import (
     adjoint,
@@ -613,6 +618,13 @@ from .strides import (
     resize_as_,
     window_places,
 )
+from .windows import (
+    bartlett_window,
+    blackman_window,
+    hamming_window,
+    hann_window,
+    kaiser_window,
+)
 
 __all__ = [
     "abs",
@@ -670,6 +682,7 @@ __all__ = [
     "avg_pool2d_backward",
     "avg_pool2d_plain",
     "baddbmm",
+    "bartlett_window",
     "batch_norm",
     "bernoulli",
     "bilinear",
@@ -683,6 +696,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "blackman_window",
     "block_diag",
     "bmm",
     "broadcast_shapes",
@@ -795,6 +809,7 @@ __all__ = [
     "fmod",
     "frac",
     "frexp",
+    "frobenius_norm",
     "from_numpy",
     "frombuffer",
     "full",
@@ -815,6 +830,8 @@ __all__ = [
     "group_norm",
     "gt",
     "gumbel_softmax",
+    "hamming_window",
+    "hann_window",
     "hardshrink",
     "hardsigmoid",
     "hardswish",
@@ -862,6 +879,7 @@ __all__ = [
     "isneginf",
     "isposinf",
     "isreal",
+    "kaiser_window",
     "kl_div",
     "kron",
     "kthvalue",
@@ -955,9 +973,11 @@ __all__ = [
     "nonzero",
     "nonzero_static",
     "norm",
+    "norm_except_dim",
     "normal",
     "normalize",
     "not_equal",
+    "nuclear_norm",
     "numel",
     "one_hot",
     "ones",
@@ -995,6 +1015,7 @@ __all__ = [
     "randn_like",
     "random_words",
     "randperm",
+    "range",
     "ravel",
     "rdiv",
     "real",
@@ -1108,6 +1129,7 @@ __all__ = [
     "uniform_from",
     "unique",
     "unique_consecutive",
+    "unravel_index",
     "unsafe_chunk",
     "unsafe_split",
     "unsafe_split_with_sizes",

@@ -47,7 +47,7 @@ def vector_norm(x: Tensor, p: float, dim: Any, keepdim: bool) -> Tensor:
     return reduce_with(NORM, x, dim, keepdim, p=p)
 
 
-def nuclear_norm(x: Tensor, dim: Any, keepdim: bool) -> Tensor:
+def nuclear_norm(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The sum of the singular values of the matrices on two axes."""
     from .. import functional
 
@@ -63,6 +63,19 @@ def nuclear_norm(x: Tensor, dim: Any, keepdim: bool) -> Tensor:
         for d in sorted((first, second)):
             out = functional.unsqueeze(out, d)
     return out
+
+
+def frobenius_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """The 2-norm of the elements over axes."""
+    return norm(input, "fro", dim, keepdim)
+
+
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """The p-norm over all axes but one, which are kept at size 1; dim -1 means over all."""
+    if dim == -1:
+        return norm(v, pow)
+    kept = axis("norm_except_dim", dim, v.ndim)
+    return vector_norm(v, float(pow), [k for k in range(v.ndim) if k != kept], True)
 
 
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import ceil, isfinite
 from typing import Any
 
@@ -68,11 +69,19 @@ def check_range(start: Any, end: Any, step: Any) -> None:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
 
 
-def range_(start: Any, end: Any, step: Any = 1, **options: Any) -> Tensor:
-    """start, start + step, … up to and with end, floats unless a dtype is named. PyTorch deprecates it for arange."""
-    size = int((end - start) / step) + 1
+@takes_out
+@strided
+def range(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
+    """start, start + step, … up to and with end, floats unless a dtype is named. Deprecated as in PyTorch."""
+    warnings.warn(
+        "range is deprecated because its behavior is inconsistent with Python's range builtin. Instead, use arange, "
+        "which produces values in [start, end).",
+        stacklevel=3,
+    )
+    start, end = (0, start) if end is None else (start, end)
+    check_range(start, end, step)
     options.setdefault("dtype", get_default_dtype())
-    return arange(size, **options) * step + start
+    return arange(start, start + step * (int((end - start) / step) + 0.5), step, **options)
 
 
 @takes_out

@@ -33,6 +33,7 @@ from .activations import (
     Tanhshrink,
     Threshold,
 )
+from .adaptive_softmax import AdaptiveLogSoftmaxWithLoss
 from .attention import MultiheadAttention
 from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .conv import Conv2d
@@ -48,8 +49,8 @@ from .linear_cross_entropy import (
 from .loss import (
     BCELoss,
     BCEWithLogitsLoss,
-    CTCLoss,
     CrossEntropyLoss,
+    CTCLoss,
     GaussianNLLLoss,
     HuberLoss,
     KLDivLoss,
@@ -96,7 +97,16 @@ from .transformer import (
 )
 
 __all__ = [
+    "CELU",
+    "ELU",
+    "GELU",
+    "GLU",
+    "GRU",
+    "LSTM",
+    "RNN",
+    "SELU",
     "AdaptiveAvgPool2d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AlphaDropout",
     "AvgPool2d",
     "BCELoss",
@@ -106,7 +116,6 @@ __all__ = [
     "BatchNorm3d",
     "Bilinear",
     "Buffer",
-    "CELU",
     "CTCLoss",
     "Conv2d",
     "CosineEmbeddingLoss",
@@ -116,13 +125,9 @@ __all__ = [
     "Dropout1d",
     "Dropout2d",
     "Dropout3d",
-    "ELU",
     "Embedding",
     "FeatureAlphaDropout",
     "Flatten",
-    "GELU",
-    "GLU",
-    "GRU",
     "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
@@ -138,7 +143,6 @@ __all__ = [
     "InstanceNorm3d",
     "KLDivLoss",
     "L1Loss",
-    "LSTM",
     "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
@@ -168,14 +172,12 @@ __all__ = [
     "ParameterList",
     "PoissonNLLLoss",
     "RMSNorm",
-    "RNN",
     "RNNBase",
     "RNNCell",
     "RNNCellBase",
     "RReLU",
     "ReLU",
     "ReLU6",
-    "SELU",
     "Sequential",
     "SiLU",
     "Sigmoid",
