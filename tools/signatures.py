@@ -22,8 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .functional.histograms import Histogram
-from .functional.reduction import MinMax
-from .functional.sorting import ValuesIndices
+from .functional.reduction import MinMax, ValuesIndices
 from .hooks import RemovableHandle
 from .linalg import results
 from .memory_format import memory_format as MemoryFormat

@@ -10,6 +10,7 @@ from ..tape import apply, apply_unary, labelled
 from ..tensor import Tensor
 from .base import cast_to, common, constant, cpp_name, name_of, pair, refuse, tensor_argument
 from .comparison import eq, ge, isnan, le, logical_or
+from .shaping import laid_out
 
 CLONE, CAST, CLAMP, WHERE = TABLE["clone"], TABLE["cast"], TABLE["clamp"], TABLE["where"]
 
@@ -138,5 +139,6 @@ def cast(input: Tensor, dtype: Any) -> Tensor:
 
 
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """A copy with the history."""
-    return apply_unary(CLONE, input)
+    """A copy with the history, row by row in memory or in the format asked for."""
+    copy = apply_unary(CLONE, input)
+    return copy if memory_format is None else laid_out(copy, memory_format)

@@ -17,6 +17,7 @@ from ..tensor import Tensor
 from .base import sizes
 from .moving import to
 from .output import takes_out
+from .shaping import laid_out
 
 FULL = TABLE["full"]
 
@@ -24,7 +25,7 @@ FULL = TABLE["full"]
 def strided(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, which also takes PyTorch's `layout`, `pin_memory` and `memory_format`, and `*size` by its name.
 
-    Every tensor here is dense and in ordinary memory, so there is nothing to choose; a sparse layout is refused.
+    Every tensor here is strided and in ordinary memory; a sparse layout is refused.
     """
     variadic = any(
         p.kind is p.VAR_POSITIONAL and p.name == "size" for p in signature(function).parameters.values()
@@ -39,9 +40,11 @@ def strided(function: Callable[..., Any]) -> Callable[..., Any]:
                     f"{function.__name__}(): only the strided layout exists, got {layout}"
                 )
             kwargs.pop("pin_memory", None)
-            kwargs.pop("memory_format", None)
+            order = kwargs.pop("memory_format", None)
             if variadic and "size" in kwargs:
                 args = (*args, kwargs.pop("size"))
+            out = function(*args, **kwargs)
+            return out if order is None else Tensor(laid_out(out.detach(), order).array, out.requires_grad)
         return function(*args, **kwargs)
 
     return lenient

@@ -10,6 +10,7 @@ from ..ops.table import TABLE
 from ..tape import apply
 from ..tensor import Tensor
 from .base import cast_to
+from .shaping import laid_out
 
 
 def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -18,7 +19,9 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     out = input if wanted is None else cast_to(input, dtype_of(wanted).numpy)
     if where is not None:
         out = moved(out, device(where))
-    return apply(TABLE["clone"], out) if copy and out is input else out
+    if copy and out is input:
+        out = apply(TABLE["clone"], out)
+    return laid_out(out, kwargs.get("memory_format"))
 
 
 def target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:

@@ -112,6 +112,22 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right:
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """The coordinates, a tensor for each axis, of positions in a flattened tensor of a shape."""
+    from .arithmetic import floor_divide, remainder
+
+    if not isinstance(indices, Tensor) or indices.array.dtype.kind not in "iu":
+        raise ValueError("unravel_index(): 'indices' must be a tensor of whole numbers")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"unravel_index(): 'shape' cannot have negative values, but got {sizes}")
+    out = []
+    for n in reversed(sizes):
+        out.append(remainder(indices, n))
+        indices = floor_divide(indices, n)
+    return tuple(reversed(out))
+
+
 @takes_out
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Whether each of `elements` is among `test_elements`; one of the two may be a number. `invert`: is not."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ..memory_format import channels_last, channels_last_3d, memory_format as MemoryFormat
+from ..memory_format import channels_last, channels_last_3d, memory_format as MemoryFormat, preserve_format
 from ..ops.table import TABLE
 from ..ops.types import DTYPES
 from ..tape import apply, apply_view, labelled
@@ -293,6 +293,13 @@ def contiguous(input: Tensor, *, memory_format: MemoryFormat | None = None) -> T
     order = channels_order(memory_format, input.ndim)
     dense = apply(CLONE, apply_view(PERMUTE, input, {"dims": order}))
     return permute(dense, tuple(order.index(d) for d in range(len(order))))
+
+
+def laid_out(input: Tensor, memory_format: MemoryFormat | None) -> Tensor:
+    """In dense memory of a format; None and preserve_format leave it as it is."""
+    if memory_format is None or memory_format is preserve_format:
+        return input
+    return contiguous(input, memory_format=memory_format)
 
 
 def channels_order(format: MemoryFormat, ndim: int) -> tuple[int, ...]:

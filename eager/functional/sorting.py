@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,18 +11,12 @@ from ..tape import apply, labelled
 from ..tensor import Tensor
 from .base import axis
 from .output import takes_out
+from .reduction import ValuesIndices
 from .scattering import gather
 from .shaping import reshape, squeeze
 from .slicing import slice_axis
 
 ARGSORT = TABLE["argsort"]
-
-
-class ValuesIndices(NamedTuple):
-    """What sort, topk and kthvalue return."""
-
-    values: Tensor
-    indices: Tensor
 
 
 def ordered(name: str, x: Tensor) -> None:
