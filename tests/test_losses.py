@@ -146,7 +146,9 @@ def test_identical_vectors_are_at_distance_zero_with_gradient_zero() -> None:
 
 def test_adaptive_softmax_is_torchs() -> None:
     torch.manual_seed(0)
-    theirs, ours = (lib.nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 12], head_bias=True) for lib in (torch, tc))
+    theirs, ours = (
+        lib.nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 12], 2.0, head_bias=True) for lib in (torch, tc)
+    )
     ours.load_state_dict({k: tc.from_numpy(v.numpy()) for k, v in theirs.state_dict().items()})
     x, target = torch.randn(6, 8), torch.tensor([0, 4, 6, 13, 19, 11])
     mine = tc.from_numpy(x.numpy())
