@@ -172,8 +172,8 @@ def drawn_like(
     op: Any, input: Tensor, generator: Generator | None, dtype: Any, where: Any, requires_grad: bool
 ) -> Tensor:
     place = input.device if where is None else device(where)
-    place = None if place == CPU else place
-    return drawn(op, input.array.shape, generator, dtype or input.dtype, place, requires_grad)
+    elsewhere = None if place == CPU else place
+    return drawn(op, input.array.shape, generator, dtype or input.dtype, elsewhere, requires_grad)
 
 
 @strided
