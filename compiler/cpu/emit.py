@@ -150,6 +150,7 @@ class Emitter:
             self.memory[b.name] = Storage(f"%{safe(b.name)}", self.strides(b.shape), b.dtype, 1, False)
         self.written = {s.buffer for s in loops.statements(kernel.body) if isinstance(s, (Store, Accumulate))}
         self.in_vector = False
+        self.counter = ""  # of the innermost loop
         self.mask: Value | None = None
 
     @property
@@ -196,9 +197,11 @@ class Emitter:
             return self.body(s.body)
 
         def turn(i: Value) -> None:
+            outer, self.counter = self.counter, i.name
             with self.at.scope():
                 self.at.vars[s.var] = self.at.term(i, True)
                 self.body(s.body)
+            self.counter = outer
 
         return self.f.loop(literal(0, "int64"), self.same_in_lanes(self.at.value(extent)), 1, turn)
 
@@ -295,8 +298,12 @@ class Emitter:
         key = (at.pointer, terms)
         known = self.at.recall(key)
         if not isinstance(known, str):
-            offset = self.at.value(Linear(terms, 0).times(at.lanes))
-            self.at.known[-1][key] = known = self.f.gep(at.pointer, offset, at.dtype)
+            # In two steps, so that what does not change in the innermost loop is a pointer kept outside of it.
+            inside = tuple(t for t in terms if t[0] == self.counter)
+            outside = tuple(t for t in terms if t[0] != self.counter)
+            start = self.base(at, outside) if inside else at.pointer
+            offset = self.at.value(Linear(inside or outside, 0).times(at.lanes))
+            self.at.known[-1][key] = known = self.f.gep(start, offset, at.dtype)
         return known
 
     def read(self, at: Storage, where: Linear) -> Value:

@@ -15,7 +15,7 @@ from .contract import Pack, match, schedule_contraction
 from .depthwise import match_depthwise, schedule_depthwise
 from .machine import MACHINES, PANEL, Machine
 from .steps import unwrap
-from .stream import schedule_stream
+from .stream import collapse, schedule_stream
 
 __all__ = ["MACHINES", "PANEL", "Machine", "Pack", "schedule_all", "schedule_cpu"]
 
@@ -30,6 +30,7 @@ def schedule_cpu(kernel: Kernel, machine: Machine) -> tuple[Kernel, tuple[Pack, 
     attention = match_attention(kernel)
     if attention is not None:
         return schedule_attention(kernel, attention, machine), ()
+    kernel = collapse(kernel)
     contraction = match(kernel)
     if contraction is not None:
         return schedule_contraction(kernel, contraction, machine)

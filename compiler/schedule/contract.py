@@ -57,6 +57,9 @@ ROWS = 6
 #: Terms between asking for a line of a panel and using it: some 100 cycles, the way to the second-level cache.
 AHEAD = 8
 
+#: How much fuller tiles must become for rows to be merged.
+WORTH_MERGING = 1.1
+
 #: Strips of rows that pass by one group of panels: together they stay in the second-level cache for the next group.
 BLOCK = 64
 
@@ -146,7 +149,7 @@ def _operands(
 def schedule_contraction(kernel: Kernel, c: Contraction, machine: Machine) -> tuple[Kernel, tuple[Pack, ...]]:
     """The tiled kernel, and how its constant operand is to be packed (nothing when it is read in place)."""
     buffers = {b.name: b for b in kernel.buffers}
-    c = ordered(c, buffers)
+    c = merged_rows(ordered(c, buffers))
     pack = packing(c, buffers)
     body = _Tiles(c, machine, pack).cells()
     if pack is None:
@@ -176,6 +179,37 @@ def ordered(c: Contraction, buffers: Mapping[str, Buffer]) -> Contraction:
 
     order = tuple(sorted(c.sums, key=step, reverse=True))
     return Contraction(**{**c.__dict__, "sums": order})
+
+
+def merged_rows(c: Contraction) -> Contraction:
+    """Short rows, as of a 7 × 7 image, as one long one with those of the loop around them, if that fills tiles better.
+
+    7 rows make tiles of 4 and 3; 49 make 9 of 5 or 6. What it costs is a division for each row of a tile.
+    """
+    if c.row is None or not c.outer:
+        return c
+    row, outer = c.row.extent, c.outer[-1].extent
+    if not isinstance(row, Const) or not isinstance(outer, Const) or not row.value or not outer.value:
+        return c
+    few, many = int(row.value), int(row.value) * int(outer.value)
+    if filling(many) < WORTH_MERGING * filling(few):
+        return c
+    both = For("m", const(many), "serial", ())
+    index = {c.row.var: mod(Index("m"), row), c.outer[-1].var: floordiv(Index("m"), row)}
+
+    def moved(body: Body) -> Body:
+        return loops.map_body(body, lambda e: index.get(e.var, e) if isinstance(e, Index) else e)
+
+    term = moved((c.term,))[0]
+    assert isinstance(term, Accumulate) and isinstance(term.value, Scalar)
+    broadcast = next(e for e in term.value.args if isinstance(e, Load) and e.buffer == c.broadcast.buffer)
+    changes = {"outer": c.outer[:-1], "row": both, "head": moved(c.head), "tail": moved(c.tail)}
+    return Contraction(**{**c.__dict__, **changes, "term": term, "broadcast": broadcast})
+
+
+def filling(rows: int) -> float:
+    """Rows in an average tile."""
+    return rows / -(-rows // ROWS)
 
 
 def packing(c: Contraction, buffers: Mapping[str, Buffer]) -> Pack | None:
