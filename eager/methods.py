@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import backward as engine, functional as F, hooks
-from .functional import complexes, filling, inplace, shaping, strides
+from .functional import complexes, filling, inplace, pointwise, shaping, strides
 from .tensor import Tensor
 
 SAME_NAME = """
@@ -39,48 +39,48 @@ SAME_NAME = """
     mode
 """.split()
 OTHER_NAME = {
-    "divide": F.div,
-    "multiply": F.mul,
-    "subtract": F.sub,
-    "true_divide": F.div,
-    "cast": F.cast,
+    "divide": pointwise.div,
+    "multiply": pointwise.mul,
+    "subtract": pointwise.sub,
+    "true_divide": pointwise.div,
+    "cast": pointwise.cast,
     "register_hook": hooks.register_hook,
     "register_post_accumulate_grad_hook": hooks.register_post_accumulate_grad_hook,
     "retain_grad": hooks.retain_grad,
     "__getitem__": F.getitem,
-    "__add__": F.add,
-    "__radd__": F.add,
-    "__sub__": F.sub,
-    "__rsub__": F.rsub,
-    "__mul__": F.mul,
-    "__rmul__": F.mul,
-    "__truediv__": F.div,
-    "__rtruediv__": F.rdiv,
-    "__floordiv__": F.floor_divide,
-    "__mod__": F.remainder,
-    "__pow__": F.pow,
-    "__rpow__": F.rpow,
+    "__add__": pointwise.add,
+    "__radd__": pointwise.add,
+    "__sub__": pointwise.sub,
+    "__rsub__": pointwise.rsub,
+    "__mul__": pointwise.mul,
+    "__rmul__": pointwise.mul,
+    "__truediv__": pointwise.div,
+    "__rtruediv__": pointwise.rdiv,
+    "__floordiv__": pointwise.floor_divide,
+    "__mod__": pointwise.remainder,
+    "__pow__": pointwise.pow,
+    "__rpow__": pointwise.rpow,
     "__matmul__": F.matmul,
-    "__neg__": F.neg,
-    "__pos__": F.positive,
-    "__abs__": F.abs,
-    "__invert__": F.bitwise_not,
-    "__and__": F.bitwise_and,
-    "__rand__": F.bitwise_and,
-    "__or__": F.bitwise_or,
-    "__ror__": F.bitwise_or,
-    "__xor__": F.bitwise_xor,
-    "__rxor__": F.bitwise_xor,
-    "__lshift__": F.bitwise_left_shift,
-    "__rshift__": F.bitwise_right_shift,
-    "__rlshift__": lambda self, other: F.bitwise_left_shift(other, self),
-    "__rrshift__": lambda self, other: F.bitwise_right_shift(other, self),
-    "__eq__": F.eq,
-    "__ne__": F.ne,
-    "__lt__": F.lt,
-    "__le__": F.le,
-    "__gt__": F.gt,
-    "__ge__": F.ge,
+    "__neg__": pointwise.neg,
+    "__pos__": pointwise.positive,
+    "__abs__": pointwise.abs,
+    "__invert__": pointwise.bitwise_not,
+    "__and__": pointwise.bitwise_and,
+    "__rand__": pointwise.bitwise_and,
+    "__or__": pointwise.bitwise_or,
+    "__ror__": pointwise.bitwise_or,
+    "__xor__": pointwise.bitwise_xor,
+    "__rxor__": pointwise.bitwise_xor,
+    "__lshift__": pointwise.bitwise_left_shift,
+    "__rshift__": pointwise.bitwise_right_shift,
+    "__rlshift__": lambda self, other: pointwise.bitwise_left_shift(other, self),
+    "__rrshift__": lambda self, other: pointwise.bitwise_right_shift(other, self),
+    "__eq__": pointwise.eq,
+    "__ne__": pointwise.ne,
+    "__lt__": pointwise.lt,
+    "__le__": pointwise.le,
+    "__gt__": pointwise.gt,
+    "__ge__": pointwise.ge,
 }
 IN_PLACE_OPERATORS = {
     "__iadd__": "add_",
@@ -176,7 +176,7 @@ def set_(self: Tensor, source: Tensor) -> Tensor:
 def install() -> None:
     """Put the methods on the class."""
     for name in SAME_NAME:
-        setattr(Tensor, name, getattr(F, name))
+        setattr(Tensor, name, getattr(pointwise, name, None) or getattr(F, name))  # without `out`
     for name, function in OTHER_NAME.items():
         setattr(Tensor, name, function)
     for name, function in inplace.METHODS.items():

@@ -102,7 +102,8 @@ def clamp(x: Any, *, min: Any, max: Any) -> Any:
 SAME = """
     sub mul div floor_divide remainder pow atan2 maximum minimum neg abs sign exp expm1 log log1p sqrt rsqrt
     reciprocal sin cos tanh sigmoid erf floor ceil round trunc eq ne lt le gt ge isnan isinf logical_not logical_and
-    logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not clone where matmul relu tril triu add
+    logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not clone where matmul relu tril triu add fmod
+    hypot log2 log10 exp2 tan asin acos atan sinh cosh asinh acosh atanh erfc bitwise_left_shift bitwise_right_shift
 """.split()
 
 ORACLES: dict[str, Any] = {name: of(getattr(torch, name)) for name in SAME}

@@ -58,6 +58,15 @@ def positive(*shape: int) -> np.ndarray:
     return apart(*shape, low=0.2, high=3.0)
 
 
+def within(*shape: int) -> np.ndarray:
+    """Inside (-1, 1)."""
+    return apart(*shape, low=-0.9, high=0.9)
+
+
+def above_one(*shape: int) -> np.ndarray:
+    return apart(*shape, low=1.2, high=3.0)
+
+
 def ints(*shape: int, low: int = -5, high: int = 6, dtype: str = "int64") -> np.ndarray:
     return _rng.integers(low, high, size=shape).astype(dtype)
 
@@ -149,6 +158,14 @@ SAMPLES: dict[str, list[Sample]] = {
         rough(normal(5) * 3, normal(5)),
         rough(ints(6), ints(6, low=1)),
     ],
+    "fmod": [
+        plain(positive(2, 3), apart(3, low=3.0, high=5.0)),
+        rough(normal(5) * 3, normal(5)),
+        rough(ints(6), ints(6, low=1)),
+        rough(ints(6), -ints(6, low=1)),
+        rough(ints(4, low=0, dtype="uint8"), ints(4, low=1, dtype="uint8")),
+    ],
+    "hypot": binary(rough(NASTY[:, None], NASTY), rough(np.array([1e300]), np.array([1e300])), make=positive),
     "pow": binary(rough(NASTY[:, None], NASTY), rough(ints(2, 3), ints(3, low=0)), make=positive),
     "atan2": binary(
         rough(NASTY[:, None], NASTY), rough(np.array([0.0, -0.0])[:, None], np.array([1.0, -1.0, 0.0, -0.0]))
@@ -163,14 +180,27 @@ SAMPLES: dict[str, list[Sample]] = {
     "expm1": unary(),
     "log": unary(make=positive),
     "log1p": unary(make=positive),
+    "log2": unary(make=positive),
+    "log10": unary(make=positive),
+    "exp2": unary(),
     "sqrt": unary(make=positive),
     "rsqrt": unary(make=positive),
     "reciprocal": unary(make=positive),
     "sin": unary(),
     "cos": unary(),
+    "tan": unary(make=within),
+    "asin": unary(make=within),
+    "acos": unary(make=within),
+    "atan": unary(),
+    "sinh": unary(rough(np.array([1e-9, -20.0, 709.0, 710.0, 711.0]))),
+    "cosh": unary(rough(np.array([20.0, 710.0, -711.0]))),
+    "asinh": unary(rough(np.array([1e-9, -1e4, 1e5, -1e300]))),
+    "acosh": unary(rough(np.array([1.0, 1.0 + 1e-9, 1e4, 1e5, 1e300, 0.5])), make=above_one),
+    "atanh": unary(rough(np.array([1.0, -1.0, 1e-9])), make=within),
     "tanh": unary(),
     "sigmoid": unary(),
     "erf": unary(),
+    "erfc": unary(rough(np.array([0.5, 3.0, 8.0, 26.0, 27.0, -5.0]))),
     "floor": unary(rough(ints(3))),
     "ceil": unary(rough(ints(3))),
     "round": unary(rough(np.array([0.5, 1.5, 2.5, -0.5])), rough(ints(3))),
@@ -191,6 +221,14 @@ SAMPLES: dict[str, list[Sample]] = {
             rough(ints(4, low=0, dtype="uint8"), ints(4, low=0, dtype="uint8")),
         ]
         for name in ("bitwise_and", "bitwise_or", "bitwise_xor")
+    },
+    **{
+        name: [
+            rough(ints(2, 4, low=-100, high=100), ints(4, low=0, high=66)),
+            rough(ints(4, low=-100, high=100, dtype="int32"), ints(4, low=0, high=33, dtype="int32")),
+            rough(ints(4, low=0, high=256, dtype="uint8"), ints(4, low=0, high=9, dtype="uint8")),
+        ]
+        for name in ("bitwise_left_shift", "bitwise_right_shift")
     },
     "bitwise_not": [rough(ints(4)), rough(bools(3)), rough(ints(4, low=0, dtype="uint8"))],
     # conversion, copy, choice

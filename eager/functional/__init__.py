@@ -7,6 +7,7 @@ lines run now, record a graph, or build one from shapes. The modules are by topi
 import sys
 
 from .. import casting, fft, linalg, tape
+from . import output, pointwise
 from .activation import (
     celu,
     elu,
@@ -24,6 +25,7 @@ from .activation import (
     prelu,
     relu,
     relu6,
+    rrelu,
     selu,
     silu,
     softmin,
@@ -1041,6 +1043,7 @@ __all__ = [
     "round",
     "row_stack",
     "rpow",
+    "rrelu",
     "rsqrt",
     "rsub",
     "scalar_tensor",
@@ -1162,6 +1165,11 @@ for _name in casting.LOWER:
 for _name in casting.FULL:
     if _name in globals():
         globals()[_name] = casting.kept_full(globals()[_name])
+
+# Internal callers and methods use the functions without `out`.
+for _name in pointwise.TAKES_OUT:
+    globals()[_name] = output.takes_out(globals()[_name])
+complex = output.takes_out(complex, exact=True)  # noqa: A001
 
 # Gradient rules are written against this module.
 tape.F = sys.modules[__name__]

@@ -7,7 +7,7 @@ from typing import Any
 from ..ops.table import TABLE
 from ..tape import apply, apply_unary, labelled
 from ..tensor import Tensor
-from .base import as_float
+from .base import as_float, in_single, refuse
 from .pointwise import abs, clamp, exp, expm1, log, log1p, mul, neg, sigmoid, tanh, where
 from .reduction import softmax
 from .shaping import reshape
@@ -44,8 +44,12 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """x kept within [min_val, max_val]."""
-    return written(input, labelled(clamp(old(input, inplace), min_val, max_val), "Hardtanh"), inplace)
+    """x kept within [min_val, max_val]; of integers, within the bounds without their fractions."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    refuse("hardtanh", input, "bc")
+    bounds = (int(min_val), int(max_val)) if input.array.dtype.kind in "iu" else (min_val, max_val)
+    return written(input, labelled(clamp(old(input, inplace), *bounds), "Hardtanh"), inplace)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -62,8 +66,12 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · tanh(softplus(x))."""
-    x = old(input, inplace)
-    return written(input, mul(x, tanh(softplus(x))), inplace)
+    return written(input, _mish(old(input, inplace)), inplace)
+
+
+@in_single
+def _mish(x: Tensor) -> Tensor:
+    return mul(x, tanh(softplus(x)))
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -82,7 +90,24 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                 f"and channel size = {int(input.array.shape[1]) if input.ndim > 1 else 1}."
             )
         slope = reshape(weight, (weight.array.shape[0], *(1,) * (input.ndim - 2)))
+    elif not input.ndim:
+        slope = reshape(weight, ())
     return where(input > 0, input, mul(input, slope))
+
+
+def rrelu(
+    input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """x, times a slope drawn from [lower, upper) where it is negative; when not training, times the mean slope."""
+    from .randoms import rand
+
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    x = old(input, inplace)
+    slope = rand(tuple(x.array.shape), dtype=x.dtype) * (upper - lower) + lower
+    return written(input, where(x > 0, x, mul(x, slope)), inplace)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -92,14 +117,23 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x, or alpha · (exp(x / alpha) - 1) where it is negative."""
-    x = old(input, inplace)
-    return written(input, where(x > 0, x, alpha * expm1(minimum_zero(x) / alpha)), inplace)
+    return written(input, _celu(old(input, inplace), alpha), inplace)
+
+
+@in_single
+def _celu(x: Tensor, alpha: float) -> Tensor:
+    return where(x > 0, x, alpha * expm1(minimum_zero(x) / alpha))
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """elu with the constants of self-normalising networks (Klambauer et al. 2017)."""
     alpha, scale = 1.6732632423543772, 1.0507009873554805
-    return written(input, elu(old(input, inplace), alpha) * scale, inplace)
+    return written(input, _selu(old(input, inplace), alpha, scale), inplace)
+
+
+@in_single
+def _selu(x: Tensor, alpha: float, scale: float) -> Tensor:
+    return elu(x, alpha) * scale
 
 
 def minimum_zero(x: Tensor) -> Tensor:
@@ -111,16 +145,19 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     return apply(SOFTPLUS, input, beta=float(beta), threshold=float(threshold))
 
 
+@in_single
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)) = min(x, 0) - log1p(exp(-|x|))."""
     return labelled(minimum_zero(input) - log1p(exp(neg(abs(input)))), "LogSigmoid")
 
 
+@in_single
 def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|)."""
     return input / (abs(input) + 1)
 
 
+@in_single
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x)."""
     return input - tanh(input)
@@ -133,19 +170,31 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x moved towards 0 by lambd, 0 where |x| <= lambd."""
+    if lambd < 0:
+        raise RuntimeError(
+            f"lambda must be in range [0, inf) for input dtype {input.dtype.name}, but found {lambd}"
+        )
     return where(input > lambd, input - lambd, where(input < -lambd, input + lambd, 0.0 * input))
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x + 3, 0), 6) / 6."""
-    x = old(input, inplace)
-    return written(input, clamp(x + 3.0, 0.0, 6.0) / 6.0, inplace)
+    return written(input, _hardsigmoid(old(input, inplace)), inplace)
+
+
+@in_single
+def _hardsigmoid(x: Tensor) -> Tensor:
+    return clamp(x + 3.0, 0.0, 6.0) / 6.0
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · hardsigmoid(x)."""
-    x = old(input, inplace)
-    return written(input, mul(x, hardsigmoid(x)), inplace)
+    return written(input, _hardswish(old(input, inplace)), inplace)
+
+
+@in_single
+def _hardswish(x: Tensor) -> Tensor:
+    return mul(x, _hardsigmoid(x))
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:

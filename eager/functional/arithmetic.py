@@ -120,7 +120,6 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     return truncated_quotient(input, other)
 
 
-@in_single
 def truncated_quotient(input: Any, other: Any) -> Tensor:
     """The quotient rounded towards 0."""
     x, y = pair("div", input, other)
@@ -220,9 +219,10 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     return apply(POW, cast_to(x, wide), cast_to(y, wide))
 
 
-def ldexp(input: Any, other: Any) -> Tensor:
+def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """input * 2 ** other."""
-    return mul(input, pow(2.0, other) if isinstance(other, Tensor) else 2.0**other)
+    x, exponent = two_tensors("ldexp", input, other)
+    return mul(x, pow(2.0, exponent))
 
 
 # ---- extremes ------------------------------------------------------------------------------------------------------

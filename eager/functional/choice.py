@@ -54,7 +54,9 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
                 f"{value.ndim} dimension(s)."
             )
         if category(value.array.dtype) == 3 > category(input.array.dtype):
-            raise RuntimeError(f"value cannot be converted to type {name_of(input.array.dtype)} without overflow")
+            raise RuntimeError(
+                f"value cannot be converted to type {name_of(input.array.dtype)} without overflow"
+            )
         fill = cast_to(value, input.array.dtype)
     else:
         check_fits(value, input)

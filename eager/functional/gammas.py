@@ -8,7 +8,7 @@ from typing import Any
 from ..ops.table import TABLE
 from ..tape import apply
 from ..tensor import Tensor
-from .base import as_float, cast_to, common
+from .base import as_float, cast_to, common, two_tensors
 from .randoms import rand
 from .ranges import arange
 from .reduction import sum
@@ -50,7 +50,7 @@ def erfinv(input: Tensor) -> Tensor:
 
 def igamma(input: Tensor, other: Tensor) -> Tensor:
     """The regularised lower incomplete gamma function P(input, other), differentiable by `other`."""
-    return apply(TABLE["igamma"], *common("igamma", input, other, floating=True))
+    return apply(TABLE["igamma"], *common("igamma", *two_tensors("igamma", input, other), floating=True))
 
 
 def gamma_slope(shape: Tensor, x: Tensor) -> Tensor:

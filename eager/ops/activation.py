@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import pi, sqrt
 from typing import Any
 
-from .arrays import special
+from .arrays import in_single, special
 from .table import unary
 
 SQRT_HALF = sqrt(0.5)
@@ -46,7 +46,7 @@ def _gelu_scalar(s: Any, x: Any, *, approximate: str) -> Any:
     return s.mul(s.mul(c(0.5), x), s.add(c(1.0), s.erf(s.mul(x, c(SQRT_HALF)))))
 
 
-unary("gelu", _gelu_run, _gelu_vjp, _gelu_scalar)
+unary("gelu", in_single(_gelu_run), _gelu_vjp, _gelu_scalar)
 
 # ---- others ------------------------------------------------------------------------------------------------
 
@@ -56,7 +56,12 @@ def _silu_vjp(F: Any, g: Any, out: Any, x: Any) -> Any:
     return g * (p * (1 + x * (1 - p)))
 
 
-unary("silu", lambda xp, x: x * special(xp, "expit", x), _silu_vjp, lambda s, x: s.mul(x, s.sigmoid(x)))
+unary(
+    "silu",
+    in_single(lambda xp, x: x / (1 + xp.exp(-x)) if x.dtype.kind == "c" else x * special(xp, "expit", x)),
+    _silu_vjp,
+    lambda s, x: s.mul(x, s.sigmoid(x)),
+)
 
 
 def _leaky_scalar(s: Any, x: Any, *, negative_slope: float) -> Any:
@@ -65,7 +70,7 @@ def _leaky_scalar(s: Any, x: Any, *, negative_slope: float) -> Any:
 
 unary(
     "leaky_relu",
-    lambda xp, x, *, negative_slope: xp.where(x > 0, x, x * x.dtype.type(negative_slope)),
+    in_single(lambda xp, x, *, negative_slope: xp.where(x > 0, x, x * x.dtype.type(negative_slope))),
     lambda F, g, out, x, *, negative_slope: F.where(x > 0, g, g * negative_slope),
     _leaky_scalar,
 )
@@ -77,7 +82,7 @@ def _elu_scalar(s: Any, x: Any, *, alpha: float) -> Any:
 
 unary(
     "elu",
-    lambda xp, x, *, alpha: xp.where(x > 0, x, xp.expm1(x) * x.dtype.type(alpha)),
+    in_single(lambda xp, x, *, alpha: xp.where(x > 0, x, xp.expm1(x) * x.dtype.type(alpha))),
     lambda F, g, out, x, *, alpha: F.where(x > 0, g, g * (F.exp(x) * alpha)),
     _elu_scalar,
 )
@@ -99,7 +104,7 @@ def _softplus_scalar(s: Any, x: Any, *, beta: float, threshold: float) -> Any:
     return s.select(s.gt(scaled, s.const(threshold, x.dtype)), x, soft)
 
 
-unary("softplus", _softplus_run, _softplus_vjp, _softplus_scalar)
+unary("softplus", in_single(_softplus_run), _softplus_vjp, _softplus_scalar)
 
 
 def _clamp_run(xp: Any, x: Any, *, min: float | None, max: float | None) -> Any:

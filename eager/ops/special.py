@@ -12,15 +12,25 @@ from .table import library
 from .types import DTYPES, Aval, broadcast_shapes, same_dtype
 
 
+def no_derivative(name: str) -> Any:
+    """A gradient rule that refuses: a gradient that silently is absent would be wrong."""
+
+    def rule(F: Any, g: Any, out: Any, *inputs: Any) -> Any:
+        raise NotImplementedError(f"the derivative of {name} is not implemented")
+
+    return rule
+
+
 def of_one(name: str, function: Any, vjp: Any = None) -> None:
-    library(name, lambda x: x, in_double(function), vjp=None if vjp is None else (vjp,))
+    library(name, lambda x: x, in_double(function), vjp=(vjp or no_derivative(name),))
 
 
-def of_two(name: str, function: Any, vjp: Any = None) -> None:
+def of_two(name: str, function: Any, vjp: Any = (None, None)) -> None:
     def infer(x: Aval, y: Aval) -> Aval:
         return Aval(broadcast_shapes(name, x, y), same_dtype(name, x, y))
 
-    library(name, infer, in_double(function), vjp=vjp, arity=(2, 2))
+    rules = tuple(rule or no_derivative(name) for rule in vjp)
+    library(name, infer, in_double(function), vjp=rules, arity=(2, 2))
 
 
 # ---- Bessel functions ----------------------------------------------------------------------------------------------
@@ -136,13 +146,19 @@ library(
 )
 
 
-def _whole(name: str, numpy_name: str) -> None:
+def _of_numpy(name: str, vjp: Any = None) -> None:
     def infer(x: Aval, y: Aval) -> Aval:
         return Aval(broadcast_shapes(name, x, y), same_dtype(name, x, y))
 
-    library(name, infer, lambda xp, x, y: getattr(xp, numpy_name)(x, y), arity=(2, 2))
+    library(name, infer, lambda xp, x, y: getattr(xp, name)(x, y), vjp=vjp, arity=(2, 2))
 
 
-_whole("gcd", "gcd")
-_whole("lcm", "lcm")
-_whole("nextafter", "nextafter")
+_of_numpy("gcd")
+_of_numpy("lcm")
+_of_numpy(
+    "nextafter",
+    (
+        lambda F, g, out, x, y: F.where(x == y, 0.0, g),
+        lambda F, g, out, x, y: F.zeros_like(g),
+    ),
+)
