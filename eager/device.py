@@ -89,8 +89,8 @@ def scalar_array(value: Any, dtype: np.dtype[Any], like: Any) -> Any:
     """A 0-d array of `value`, on the device of the array `like`."""
     try:
         array = np.array(value, dtype)
-    except OverflowError:
-        array = np.array(fitted(value, dtype), dtype)
+    except OverflowError:  # numbers wrap around in arithmetic, as in PyTorch
+        array = np.array(value & 0xFFFFFFFFFFFFFFFF, np.uint64).astype(dtype)
     if type(like) is np.ndarray:
         return array
     where = device_of(like)

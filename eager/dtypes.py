@@ -171,6 +171,11 @@ def scalar_dtype(value: Any) -> np.dtype[Any]:
     return (complex128 if _default is float64 else complex64).numpy
 
 
+def complex_of(numpy_dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The complex dtype of a floating one's precision; half precision has none and takes complex64."""
+    return (complex128 if numpy_dtype == float64.numpy else complex64).numpy
+
+
 def category(numpy_dtype: np.dtype[Any]) -> int:
     return _BY_NUMPY[numpy_dtype].category
 
@@ -190,7 +195,12 @@ def result_dtype(shaped: list[Any], zero_dim: list[Any], scalars: list[Any]) -> 
         if result is None:
             result = own
         elif category(own) > category(result):
-            result = promote(own, result)
+            # The precision of what has axes stays: a complex number makes float32 complex64, whatever its own.
+            result = (
+                complex_of(result)
+                if (category(own), category(result)) == (COMPLEX, FLOATING)
+                else promote(own, result)
+            )
     if result is None:
         raise ValueError("result_type: at least one operand is needed")
     return result
