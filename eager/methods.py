@@ -185,10 +185,7 @@ def install() -> None:
         setattr(Tensor, name, inplace.METHODS[target])
     for name, dtype in CONVERSIONS.items():
         setattr(Tensor, name, converter(dtype))
-    for name in (
-        "copy_ fill_ zero_ index_put_ fill_diagonal_ squeeze_ "
-        "unsqueeze_ transpose_ t_"
-    ).split():
+    for name in ("copy_ fill_ zero_ index_put_ fill_diagonal_ squeeze_ unsqueeze_ transpose_ t_").split():
         setattr(Tensor, name, getattr(inplace, name))
     for function in filling.FILLS:
         setattr(Tensor, function.__name__, function)

@@ -69,8 +69,6 @@ def ours(x: Any, leaf: Any = None) -> Any:
             return (leaf or tensor)(x)
         case torch.dtype():
             return getattr(tc, str(x).removeprefix("torch."))
-        case torch.Size():
-            return tuple(x)
         case torch.device():
             return str(x)
         case torch.memory_format() | torch.layout():
@@ -84,7 +82,7 @@ def ours(x: Any, leaf: Any = None) -> Any:
         case tuple() if hasattr(x, "_fields"):
             return type(x)(*(ours(v, leaf) for v in x))
         case tuple() | list():
-            return type(x)(ours(v, leaf) for v in x)
+            return (list if isinstance(x, list) else tuple)(ours(v, leaf) for v in x)
         case dict():
             return {k: ours(v, leaf) for k, v in x.items()}
     return x

@@ -6,7 +6,7 @@ lines run now, record a graph, or build one from shapes. The modules are by topi
 
 import sys
 
-from .. import casting, fft, linalg, tape
+from .. import casting, fft as fft, linalg as linalg, tape
 from . import output, pointwise
 from .activation import (
     celu,
@@ -1169,7 +1169,7 @@ for _name in casting.FULL:
 # Internal callers and methods use the functions without `out`.
 for _name in pointwise.TAKES_OUT:
     globals()[_name] = output.takes_out(globals()[_name])
-complex = output.takes_out(complex, exact=True)  # noqa: A001
+complex = output.takes_out(complex, exact=True)
 
 # Gradient rules are written against this module.
 tape.F = sys.modules[__name__]

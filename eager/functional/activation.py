@@ -229,8 +229,8 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
     """A differentiable sample of a categorical distribution; hard: one-hot forward, soft gradient."""
     from .randoms import rand
-    from .scattering import scatter
     from .reduction import argmax
+    from .scattering import scatter
 
     noise = rand(tuple(logits.array.shape), dtype=logits.dtype)
     soft = softmax((logits - log(neg(log(noise + 1e-20)) + 1e-20)) / tau, dim)

@@ -42,12 +42,14 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
     product = outer(vec1, vec2)
     if product.array.dtype.kind == "b" and input.array.dtype.kind == "b":
         check_shape("addr", input, product)
-        return logical_or(logical_and(input, bool(beta) and input), logical_and(product, bool(alpha) and product))
+        return logical_or(
+            logical_and(input, bool(beta) and input), logical_and(product, bool(alpha) and product)
+        )
     return combined("addr", input, product, beta, alpha)
 
 
 def combined(name: str, x: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
-    """beta * x + alpha * product in the operands' dtype. With beta 0, x is not read, as in BLAS: its nan is not passed on."""
+    """beta * x + alpha * product in the operands' dtype. With beta 0, x is not read, as in BLAS."""
     if x.array.dtype != product.array.dtype:
         raise RuntimeError(
             f"{name}: expected all operands to have the same dtype, but got {cpp_name(x.array.dtype)} and "

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..ops.table import TABLE
-from ..tape import apply, apply_binary, labelled
+from ..tape import apply, apply_binary, apply_unary, labelled
 from ..tensor import Tensor
 from .base import (
     ADD,
     cast_to,
+    check_range,
     common,
     constant,
     in_single,
@@ -133,8 +134,9 @@ def truncated_quotient(input: Any, other: Any) -> Tensor:
 
 
 def rdiv(input: Any, other: Any) -> Tensor:
-    """other / input."""
-    return div(*pair("div", other, input))
+    """other / input, as PyTorch computes it: other * (1 / input)."""
+    (x,) = common("reciprocal", input, floating=True)
+    return mul(apply_unary(TABLE["reciprocal"], x), other)
 
 
 def floor_divide(input: Any, other: Any) -> Tensor:
@@ -179,6 +181,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
             return labelled(quick, "Pow")
     x, y = pair("pow", input, exponent)
     refuse("pow", x, "b")
+    check_range(power, x.array.dtype)
     if x.array.dtype.kind in "iu" and power is not None and power < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     return labelled(apply(POW, x, y), "Pow" if power is not None else "PowBackward1")
@@ -187,6 +190,12 @@ def pow(input: Any, exponent: Any) -> Tensor:
 def constant_power(x: Tensor, power: float) -> Tensor | None:
     """x to the power of a number, where a cheaper op says the same."""
     kind = x.array.dtype.kind
+    if kind == "b" and isinstance(power, bool):
+        return (
+            apply(TABLE["clone"], x)
+            if power
+            else apply(TABLE["logical_or"], x, apply(TABLE["logical_not"], x))
+        )
     if kind == "b" or (kind in "iu" and isinstance(power, float)):
         return None
     if power == 2:
@@ -214,9 +223,13 @@ def rpow(input: Tensor, other: Any) -> Tensor:
 
 def float_power(input: Any, exponent: Any) -> Tensor:
     """input ** exponent in float64, or complex128 if one is complex."""
-    x, y = common("float_power", input, exponent)
-    wide = np.dtype("complex128" if x.array.dtype.kind == "c" else "float64")
-    return apply(POW, cast_to(x, wide), cast_to(y, wide))
+    both = common("float_power", input, exponent)
+    wide = np.dtype("complex128" if both[0].array.dtype.kind == "c" else "float64")
+    x, y = (
+        cast_to(t, wide) if isinstance(v, Tensor) else constant(number(v), wide, t)
+        for v, t in zip((input, exponent), both, strict=True)
+    )
+    return apply(POW, x, y)
 
 
 def ldexp(input: Tensor, other: Tensor) -> Tensor:

@@ -68,6 +68,15 @@ def constant(value: Any, dtype: np.dtype[Any], like: Tensor) -> Tensor:
     return Tensor(scalar_array(value, dtype, like.array))
 
 
+def check_range(value: Any, dtype: np.dtype[Any]) -> None:
+    """RuntimeError for an integer that an integer dtype does not hold; a negative one wraps where none is signed."""
+    if dtype.kind in "iu" and type(value) is int:
+        limits = np.iinfo(dtype)
+        low = limits.min if limits.min else -int(limits.max)
+        if not low <= value <= limits.max:
+            raise RuntimeError(f"value cannot be converted to type {name_of(dtype)}_t without overflow")
+
+
 def cast_to(x: Tensor, dtype: np.dtype[Any]) -> Tensor:
     """x itself, or converted."""
     return x if x.array.dtype == dtype else apply(CAST, x, dtype=name_of(dtype))
@@ -105,7 +114,8 @@ def in_single(function: Any) -> Any:
             return function(*args, **kwargs)
         tensors = [a.array for a in args if isinstance(a, Tensor)]
         shaped = [a.dtype for a in tensors if a.shape]
-        dtype = result_dtype(shaped, [a.dtype for a in tensors if not a.shape], [])
+        plain = [scalar_dtype(n) for a in args if not isinstance(a, Tensor) and (n := number(a)) is not None]
+        dtype = result_dtype(shaped, [a.dtype for a in tensors if not a.shape], plain)
         if not is_half(dtype):
             return function(*args, **kwargs)
         single = [

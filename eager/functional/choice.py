@@ -8,7 +8,7 @@ from ..dtypes import category, dtype_of, finfo, get_default_dtype, scalar_dtype
 from ..ops.table import TABLE
 from ..tape import apply, apply_unary, labelled
 from ..tensor import Tensor
-from .base import cast_to, common, constant, cpp_name, name_of, pair, refuse, tensor_argument
+from .base import cast_to, check_range, common, constant, cpp_name, name_of, pair, refuse, tensor_argument
 from .comparison import eq, ge, isnan, le, logical_or
 from .shaping import laid_out
 
@@ -30,6 +30,8 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         y = constant(other, dtype or scalar_dtype(other), condition)
     else:
         x, y = pair("where", input, other)
+        for value in (input, other):
+            check_range(value, x.array.dtype)
     return apply(WHERE, condition, x, y)
 
 
@@ -109,6 +111,9 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
 def bounded(name: str, input: Tensor, bound: Any, inside: Any) -> Tensor:
     x, limit = common(name, tensor_argument(name, input), bound)
     refuse(name, x, "c")
+    if not isinstance(bound, Tensor):
+        refuse(f"{name}_scalar_cpu", x, "b")
+        check_range(bound, x.array.dtype)
     return where(logical_or(inside(x, limit), isnan(x)), x, limit)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from ..ops.table import TABLE
 from ..tape import apply, labelled
 from ..tensor import Tensor
-from .pairs import Pair, one, two
 from .arranging import pad_axes
+from .pairs import Pair, one, two
 from .shaping import reshape, squeeze, unsqueeze
 
 CONV2D = TABLE["conv2d"]

@@ -6,8 +6,8 @@ from ..ops.types import is_floating
 from ..tensor import Tensor
 from .base import cpp_name
 from .norms import vector_norm
-from .shaping import unsqueeze
 from .reduction import sum
+from .shaping import unsqueeze
 
 MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 

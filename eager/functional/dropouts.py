@@ -57,8 +57,8 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout to the negative saturation of selu, with mean and variance kept."""
-    from .randoms import rand
     from .pointwise import lt
+    from .randoms import rand
 
     check_probability(p)
     if not training or p == 0:
@@ -81,8 +81,8 @@ def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """alpha_dropout of whole channels: one draw for each of the first two axes."""
-    from .randoms import rand
     from .pointwise import lt
+    from .randoms import rand
 
     check_probability(p)
     if not training or p == 0:

@@ -10,12 +10,12 @@ from .attention import scaled_dot_product_attention
 from .base import cast_to
 from .creation import zeros
 from .dropouts import dropout
+from .joining import cat
 from .network import linear
 from .pointwise import masked_fill
 from .product import matmul
 from .reduction import mean
 from .resizing import pad
-from .joining import cat
 from .shaping import reshape, squeeze, transpose, unsqueeze
 
 

@@ -8,10 +8,10 @@ from ..tape import apply
 from ..tensor import Tensor
 from ..writes import write
 from .base import cpp_name
-from .scattering import index_select, int64_index
 from .norms import norm
 from .pointwise import where
 from .reduction import sum
+from .scattering import index_select, int64_index
 from .shaping import reshape, unsqueeze
 
 LINEAR, EMBEDDING = TABLE["linear"], TABLE["embedding"]

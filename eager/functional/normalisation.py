@@ -9,9 +9,9 @@ from ..modes import no_grad
 from ..ops.table import TABLE
 from ..tape import apply, labelled
 from ..tensor import Tensor
+from .arranging import pad_axes
 from .pooling import avg_pool2d
 from .reduction import mean, var
-from .arranging import pad_axes
 from .shaping import reshape
 
 LAYER_NORM, BATCH_NORM = TABLE["layer_norm"], TABLE["batch_norm"]

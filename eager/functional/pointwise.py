@@ -147,13 +147,14 @@ from .functions import (
 
 #: The functions whose public form takes `out=` as well; methods and operators do not.
 TAKES_OUT = """
-    abs absolute acos acosh add addcdiv addcmul angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh
-    atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp
-    clamp_max clamp_min clip conj_physical copysign cos cosh deg2rad div eq erf erfc exp exp2 expm1 fix float_power floor
-    floor_divide fmax fmin fmod frac frexp gcd ge greater greater_equal gt heaviside hypot isneginf isposinf lcm ldexp le
-    lerp less less_equal log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logit lt
-    maximum minimum mul nan_to_num ne neg negative nextafter not_equal polar pow rad2deg reciprocal remainder round rsqrt
-    sgn sigmoid sign signbit sin sinc sinh sqrt square sub tan tanh trunc where xlogy
+    abs absolute acos acosh add addcdiv addcmul angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh
+    asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
+    bitwise_xor ceil clamp clamp_max clamp_min clip conj_physical copysign cos cosh deg2rad div eq erf erfc
+    exp exp2 expm1 fix float_power floor floor_divide fmax fmin fmod frac frexp gcd ge greater greater_equal
+    gt heaviside hypot isneginf isposinf lcm ldexp le lerp less less_equal log log10 log1p log2 logaddexp
+    logaddexp2 logical_and logical_not logical_or logical_xor logit lt maximum minimum mul nan_to_num ne neg
+    negative nextafter not_equal polar pow rad2deg reciprocal remainder round rsqrt sgn sigmoid sign signbit
+    sin sinc sinh sqrt square sub tan tanh trunc where xlogy
 """.split()
 
 __all__ = [

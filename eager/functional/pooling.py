@@ -7,11 +7,11 @@ from typing import Any
 from ..ops.table import TABLE
 from ..tape import apply, labelled
 from ..tensor import Tensor
+from .arranging import pad_axes
 from .base import axis
+from .joining import cat
 from .pairs import one, two
 from .reduction import mean
-from .arranging import pad_axes
-from .joining import cat
 from .shaping import reshape, squeeze, unsqueeze
 from .slicing import slice_axes, slice_axis
 

@@ -280,5 +280,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     if dim is None:
         dim = next((d for d, n in enumerate(input.array.shape) if n == 3), None)
         if dim is None:
-            raise RuntimeError(f"no dimension of size 3 in input, of shape {list(map(int, input.array.shape))}")
+            raise RuntimeError(
+                f"no dimension of size 3 in input, of shape {list(map(int, input.array.shape))}"
+            )
     return linalg.cross(input, other, dim=dim)

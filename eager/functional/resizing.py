@@ -7,10 +7,10 @@ from typing import Any
 
 from ..tape import labelled
 from ..tensor import Tensor
-from .scattering import index_select
-from .pooling import adaptive_avg_pool2d
 from .arranging import flip, pad_axes
 from .joining import cat
+from .pooling import adaptive_avg_pool2d
+from .scattering import index_select
 from .shaping import expand, reshape
 from .slicing import slice_axes, slice_axis
 

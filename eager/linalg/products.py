@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from .. import functional as F
@@ -92,7 +93,7 @@ def check_chain(name: str, given: list[Tensor]) -> None:
                 f"{name}(): all tensors must have be the same dtype but tensor 0 is {given[0].dtype} and tensor {k} "
                 f"{x.dtype}"
             )
-    for k, (x, y) in enumerate(zip(given, given[1:], strict=False)):
+    for k, (x, y) in enumerate(pairwise(given)):
         if x.array.shape[-1] != y.array.shape[0]:
             raise RuntimeError(
                 f"{name}(): tensors {k} and {k + 1} with shapes {list(x.shape)} and {list(y.shape)} cannot be "

@@ -21,7 +21,7 @@ from .checks import (
     computed,
 )
 from .conjugate import adjoint as conjugate_transpose
-from .factorisations import check_pivots, permutation_matrix, unit_lower
+from .factorisations import check_pivots, permutation_matrix
 from .results import InvEx, Lstsq, SolveEx
 
 SINGULAR_INVERSE = "The diagonal element {info} is zero, the inversion could not be completed because the input matrix is singular."

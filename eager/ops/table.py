@@ -33,7 +33,7 @@ Rule = Callable[..., Any]
 
 @dataclass(frozen=True, eq=False)
 class Op:
-    """One entry of the table. `kind` is elementwise | view | reduce | contract | index | create | composite | library."""
+    """One entry of the table; `kind`: elementwise, view, reduce, contract, index, create, composite or library."""
 
     name: str
     infer: Rule
