@@ -415,6 +415,7 @@ from .eager.functional import (
     rot90 as rot90,
     round as round,
     row_stack as row_stack,
+    rrelu as rrelu,
     rsqrt as rsqrt,
     rsub as rsub,
     scalar_tensor as scalar_tensor,

@@ -26,6 +26,11 @@ _PRECISION = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 _RANGE = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11}
 
 
+def rounds_once(dtype: Any) -> bool:
+    """Whether an op of two steps rounds as the steps do: half precision is computed in float32 and rounded last."""
+    return is_floating(dtype) and dtype.itemsize > 2
+
+
 def is_lossless(x: Any, y: Any) -> bool:
     """Does every value of dtype `x` have an equal one in dtype `y`?"""
     if x == y or x.kind == "b":
@@ -145,12 +150,14 @@ RULES = [
         lambda T, x, c: T.reciprocal(x),
         lambda x, c: is_scalar(c, -1),
     ),
-    rule("rsqrt", lambda T, x: T.reciprocal(T.sqrt(x)), lambda T, x: T.rsqrt(x)),
+    rule(
+        "rsqrt", lambda T, x: T.reciprocal(T.sqrt(x)), lambda T, x: T.rsqrt(x), lambda x: rounds_once(x.dtype)
+    ),
     rule(
         "one over sqrt",
         lambda T, c, x: T.div(c, T.sqrt(x)),
         lambda T, c, x: T.rsqrt(x),
-        lambda c, x: is_uniform(c, 1) and is_floating(x.dtype),
+        lambda c, x: is_uniform(c, 1) and rounds_once(x.dtype),
     ),
     # ---- under fast_math: other rounding, other results for inf and nan
     rule("log of exp", lambda T, x: T.log(T.exp(x)), lambda T, x: x, exact=False),

@@ -69,7 +69,7 @@ def texts() -> dict[str, str]:
 def tape(node: Node, depth: int = 0) -> Iterator[str]:
     """A node and those of its inputs: its name, and what it saved for the gradient."""
     saved = [type(v).__name__ for v in getattr(node, "inputs", None) or ()]
-    yield f"{'  ' * depth}{node.name}({', '.join(saved)})"
+    yield f"{'  ' * depth}{node.name()}({', '.join(saved)})"
     for edge in node.edges:
         if edge is not None:
             yield from tape(edge, depth + 1)
