@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
 from typing import NamedTuple
 
 from ...eager.ops.types import dtype_name
@@ -96,7 +95,9 @@ class _Lowering:
                 outside.append(less(i, const(before)))
             if after:
                 outside.append(less(add(size_expr(size), const(before - 1)), i))
-        cond = reduce(lambda a, b: Scalar("logical_or", (a, b), "bool"), outside, Const(False, "bool"))
+        cond: Expr = Const(False, "bool")
+        for side in outside:
+            cond = Scalar("logical_or", (cond, side), "bool")
         return (If(cond, (self.store(index, self.s.const(attrs["value"], dtype_name(self.root.dtype))),)),)
 
     def buffer(self, node: Node, place: Place) -> None:

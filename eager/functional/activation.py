@@ -214,7 +214,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return mul(a, sigmoid(b))
 
 
-def softmin(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """softmax(-x)."""
     return softmax(neg(input), dim, dtype)
 

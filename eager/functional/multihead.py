@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any
 
 from ..tensor import Tensor
-from .activation import softmax
 from .attention import scaled_dot_product_attention
 from .base import cast_to
 from .creation import zeros
@@ -14,7 +14,7 @@ from .joining import cat
 from .network import linear
 from .pointwise import masked_fill
 from .product import matmul
-from .reduction import mean
+from .reduction import mean, softmax
 from .resizing import pad
 from .shaping import reshape, squeeze, transpose, unsqueeze
 
@@ -56,10 +56,14 @@ def multi_head_attention_forward(
         query, key, value = (unsqueeze(x, 1) for x in (query, key, value))
         key_padding_mask = None if key_padding_mask is None else unsqueeze(key_padding_mask, 0)
     length, batch, width = query.shape
-    weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+    weights: Any = (q_proj_weight, k_proj_weight, v_proj_weight)
     if not use_separate_proj_weight:
+        if in_proj_weight is None:
+            raise ValueError(
+                "multi_head_attention_forward: in_proj_weight is None, and so are weights of its parts"
+            )
         weights = in_proj_weight.chunk(3)
-    biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
+    biases: Any = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
     q, k, v = (linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True))
     extra = 0
     if bias_k is not None and bias_v is not None:

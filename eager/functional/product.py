@@ -164,7 +164,8 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     The subscripts may also be lists of numbers: einsum(x, [0, 1], y, [1, 2], [0, 2]), with `...` among them.
     """
     if isinstance(equation, Tensor):
-        equation, *operands = from_lists(equation, *operands)
+        equation, *tensors = from_lists(equation, *operands)
+        operands = tuple(tensors)
     tensors = list(operands[0] if len(operands) == 1 and not isinstance(operands[0], Tensor) else operands)
     left, arrow, out = equation.replace(" ", "").partition("->")
     terms = [_with_ellipsis(term, x) for term, x in zip(left.split(","), tensors, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import prod as product
 from typing import Any, NamedTuple
 
@@ -364,18 +365,25 @@ def hash_tensor(input: Tensor, dim: Any = None, keepdim: bool = False, *, mode: 
 
 
 @takes_out
-def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """exp(x) normalised to sum to 1 along an axis."""
     return along(SOFTMAX, input, dim, dtype)
 
 
 @takes_out
-def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """The logarithm of softmax, computed without forming it."""
     return along(LOG_SOFTMAX, input, dim, dtype)
 
 
-def along(op: Any, x: Tensor, dim: int, dtype: Any) -> Tensor:
+def along(op: Any, x: Tensor, dim: int | None, dtype: Any) -> Tensor:
+    """A softmax along `dim`. Left out, it is 0 for one or three axes and 1 for others, and a warning says so."""
+    if dim is None:
+        dim = 0 if x.ndim in (0, 1, 3) else 1
+        warnings.warn(
+            f"Implicit dimension choice for {op.name} has been deprecated. Change the call to include dim={dim}.",
+            stacklevel=4,
+        )
     x = x if dtype is None else cast(x, dtype)
     if x.array.dtype.kind in "biu":
         raise RuntimeError(f'"{op.name}" not implemented for {x.dtype!r}; it wants a floating dtype')

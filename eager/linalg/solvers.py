@@ -25,7 +25,8 @@ from .factorisations import check_pivots, permutation_matrix
 from .results import InvEx, Lstsq, SolveEx
 
 SINGULAR_INVERSE = (
-    "The diagonal element {info} is zero, the inversion could not be completed because the input matrix is singular."
+    "The diagonal element {info} is zero, "
+    "the inversion could not be completed because the input matrix is singular."
 )
 SINGULAR_SOLVE = "The solver failed because the input matrix is singular."
 

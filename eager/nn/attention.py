@@ -104,9 +104,11 @@ class MultiheadAttention(Module):
         which must be given, is causal.
         """
         turn = self.batch_first and query.ndim == 3
-        inputs = (x.transpose(0, 1) if turn else x for x in (query, key, value))
+        q, k, v = (x.transpose(0, 1) if turn else x for x in (query, key, value))
         out, weights = multi_head_attention_forward(
-            *inputs,
+            q,
+            k,
+            v,
             self.embed_dim,
             self.num_heads,
             self.in_proj_weight,

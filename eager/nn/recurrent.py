@@ -18,10 +18,16 @@ State = tuple[Tensor, ...]  # what a step hands to the next: (h,), or (h, c) of 
 Step = Callable[[Tensor, State, Sequence[Tensor | None]], State]
 
 
+def draw(module: Module, hidden_size: int) -> None:
+    bound = 1.0 / math.sqrt(hidden_size) if hidden_size else 0.0
+    for weight in module.parameters():
+        init.uniform_(weight, -bound, bound)
+
+
 # ---- one step -------------------------------------------------------------------------------------------------
 
 
-def lstm_step(projected: Tensor, state: State, weights: Sequence[Tensor | None]) -> State:
+def lstm_step(projected: Tensor, state: State, weights: Sequence[Any]) -> State:
     """One LSTM step: `projected` is W_ih x + b_ih (batch, 4 * hidden); weights are W_hh, b_hh, W_hr."""
     w_hh, b_hh, w_hr = weights
     h, c = state
@@ -31,7 +37,7 @@ def lstm_step(projected: Tensor, state: State, weights: Sequence[Tensor | None])
     return (h if w_hr is None else F.linear(h, w_hr)), c
 
 
-def gru_step(projected: Tensor, state: State, weights: Sequence[Tensor | None]) -> State:
+def gru_step(projected: Tensor, state: State, weights: Sequence[Any]) -> State:
     """One GRU step: `projected` is W_ih x + b_ih (batch, 3 * hidden); weights are W_hh, b_hh."""
     (h,) = state
     r_x, z_x, n_x = projected.chunk(3, -1)
@@ -41,12 +47,12 @@ def gru_step(projected: Tensor, state: State, weights: Sequence[Tensor | None]) 
     return (n + z * (h - n),)
 
 
-def tanh_step(projected: Tensor, state: State, weights: Sequence[Tensor | None]) -> State:
+def tanh_step(projected: Tensor, state: State, weights: Sequence[Any]) -> State:
     """tanh(W_ih x + b_ih + W_hh h + b_hh)."""
     return (F.tanh(projected + F.linear(state[0], weights[0], weights[1])),)
 
 
-def relu_step(projected: Tensor, state: State, weights: Sequence[Tensor | None]) -> State:
+def relu_step(projected: Tensor, state: State, weights: Sequence[Any]) -> State:
     """relu(W_ih x + b_ih + W_hh h + b_hh)."""
     return (F.relu(projected + F.linear(state[0], weights[0], weights[1])),)
 
@@ -55,7 +61,7 @@ def relu_step(projected: Tensor, state: State, weights: Sequence[Tensor | None])
 
 
 def run(
-    step: Step, inputs: Sequence[Tensor], state: State, weights: Sequence[Tensor | None]
+    step: Step, inputs: Sequence[Tensor], state: State, weights: Sequence[Any]
 ) -> tuple[list[Tensor], State]:
     """Run over steps (rows_t, size) whose rows never grow; rows that end keep their last state."""
     outputs, ended = [], []
@@ -72,7 +78,7 @@ def run(
 
 
 def run_back(
-    step: Step, inputs: Sequence[Tensor], first: State, weights: Sequence[Tensor | None]
+    step: Step, inputs: Sequence[Tensor], first: State, weights: Sequence[Any]
 ) -> tuple[list[Tensor], State]:
     """Run from the last step to the first; rows that begin on the way start from `first`."""
     outputs = []
@@ -134,15 +140,13 @@ class RNNBase(Module):
 
     def reset_parameters(self) -> None:
         """Draw all parameters uniform within 1/sqrt(hidden_size)."""
-        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size else 0.0
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
+        draw(self, self.hidden_size)
 
     def flatten_parameters(self) -> None:
         """Nothing to do: the parameters need no common storage here."""
 
     @property
-    def all_weights(self) -> list[list[Parameter]]:
+    def all_weights(self) -> list[list[Parameter | None]]:
         """The parameters of each layer and direction."""
         kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
         return [
@@ -249,7 +253,7 @@ class RNNBase(Module):
         return (F.stack(outputs) if counts is None else F.cat(outputs)), last
 
     def extra_repr(self) -> str:
-        defaults = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False}
+        defaults: dict[str, Any] = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False}
         defaults |= {"dropout": 0.0, "bidirectional": False}
         changed = [f"{k}={getattr(self, k)}" for k, v in defaults.items() if getattr(self, k) != v]
         return ", ".join([f"{self.input_size}, {self.hidden_size}", *changed])
@@ -336,7 +340,9 @@ class RNNCellBase(Module):
             self.register_parameter(name, Parameter(F.empty(rows, **like)) if bias else None)
         self.reset_parameters()
 
-    reset_parameters = RNNBase.reset_parameters
+    def reset_parameters(self) -> None:
+        """Draw all parameters uniform within 1/sqrt(hidden_size)."""
+        draw(self, self.hidden_size)
 
     def advance(self, step: Step, input: Tensor, hx: State | None, states: int) -> State:
         if input.ndim not in (1, 2):

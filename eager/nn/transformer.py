@@ -30,7 +30,8 @@ def activation_of(name: Activation) -> Callable[[Tensor], Tensor]:
 class Layer(Module):
     """What the encoder's and the decoder's layer share: self-attention and the two-layer network."""
 
-    attentions, sublayers = ("self_attn",), 2
+    attentions: tuple[str, ...] = ("self_attn",)
+    sublayers = 2
 
     def __init__(
         self,
