@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..eager.ops.types import Aval, dtype_name
@@ -10,10 +10,10 @@ from ..tracer.dims import expr_of, merge_ranges, size_text
 from ..tracer.graph import Graph, Node
 from . import loops
 from .hosts import hosts_of
-from .layout import storage_orders
+from .layout import CHANNELS_LAST, STAGE, staged, stages, storage_orders
 from .library import Spec
 from .loops import Kernel
-from .lower import STATUS, Place, lower_group
+from .lower import STATUS, Place, copy_kernel, lower_group
 from .memory import ALIGNMENT, live_values, plan
 from .passes.fuse import Fusion, Group, fuse
 from .unit import Location, Step, Unit
@@ -33,7 +33,10 @@ class Assembly:
         self.hosts = hosts_of(self.fusion, outputs)
         self.places: dict[Node, Place] = {}
         self.locations: dict[Node, Location] = {}
-        self.plan = plan(live_values(self.fusion, graph.outputs, hosts=self.hosts))
+        self.staged = staged(self.fusion, outputs)
+        self.plan = plan(
+            [*live_values(self.fusion, graph.outputs, hosts=self.hosts), *stages(self.fusion, self.staged)]
+        )
         self.constants: list[Any] = []
         self._place_all(outputs)
 
@@ -65,11 +68,11 @@ class Assembly:
         lines: dict[str, tuple[str, ...]] = {}
         steps = []
         known: dict[str, str] = {}
-        for g in self.fusion.groups:
-            kernel, where = self._kernel(g)
+        made = [(g, *one) for g in self.fusion.groups for one in self._kernels(g)]
+        for g, kernel, where in made:
             name = known.get(str(kernel))
             if name is None:
-                name = known[str(kernel)] = f"{self.graph.name}_k{len(kernels)}_{label(g)}"
+                name = known[str(kernel)] = f"{self.graph.name}_k{len(kernels)}_{kernel.name or label(g)}"
                 kernels[name] = kernel.replace(name=name)
                 lines[name] = ()
             lines[name] = tuple(dict.fromkeys([*lines[name], *(n.line for n in g.nodes if n.line)]))
@@ -85,14 +88,22 @@ class Assembly:
             *workspace, tuple(self.constants), self.graph.state, self.plan.total if reports else None,
         )  # fmt: skip
 
-    def _kernel(self, g: Group) -> tuple[Kernel, dict[str, Location]]:
-        """The group's kernel with buffers called by position, so that equal kernels print alike."""
+    def _kernels(self, g: Group) -> Iterator[tuple[Kernel, dict[str, Location]]]:
+        """The group's kernel; for a value that is staged a second one, which puts its axes in order."""
         places = {n: self._seen(n) for n in (*g.inputs, g.root)}
-        kernel = lower_group(g, places, "kernel")
+        found = {STATUS: Location("temp", self.plan.total)}
+        found |= {place.name: self.locations[self.fusion.stored(n)] for n, place in places.items()}
+        if g.root not in self.staged:
+            yield self._numbered(lower_group(g, places, ""), found)
+            return
+        stage = Place("stage", "temp", CHANNELS_LAST)
+        found["stage"] = Location("temp", self.plan.offsets[STAGE, g.root])
+        yield self._numbered(lower_group(g, {**places, g.root: stage}, ""), found)
+        yield self._numbered(copy_kernel(g.root, stage, places[g.root], "in_order"), found)
+
+    def _numbered(self, kernel: Kernel, found: Mapping[str, Location]) -> tuple[Kernel, dict[str, Location]]:
+        """The kernel with buffers called by position, so that equal kernels print alike."""
         names = {b.name: f"{LETTERS[b.role]}{k}" for k, b in enumerate(kernel.buffers)}
-        origin = {place.name: n for n, place in places.items()}
-        status = {STATUS: Location("temp", self.plan.total)}
-        found = status | {name: self.locations[self.fusion.stored(n)] for name, n in origin.items()}
         return renamed(kernel, names), {names[b.name]: found[b.name] for b in kernel.buffers}
 
     def _seen(self, n: Node) -> Place:

@@ -21,6 +21,18 @@ def heads(*shapes):
     return tuple(tc.randn(s) for s in shapes)
 
 
+def agree(found, f, *inputs):
+    """With float64. Scores of 10 are rounded to 1e-6 before exp makes that a relative error of the weights."""
+    with tc.no_grad():
+        wanted = f(*(x.double() for x in inputs)).numpy()
+    np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-5)
+
+
+@pytest.fixture(autouse=True)
+def same_numbers():
+    tc.manual_seed(0)
+
+
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("causal", [False, True])
 def test_rows_and_columns_that_are_dynamic(level, causal, tmp_path):
@@ -31,8 +43,7 @@ def test_rows_and_columns_that_are_dynamic(level, causal, tmp_path):
     model = compiled(f, heads((2, 3, 20, 8), (2, 3, 30, 8), (2, 3, 30, 5)), tmp_path / "m.so", dims, level)
     for b, rows, columns in [(1, 1, 1), (2, 16, 48), (1, 17, 49), (3, 64, 7), (1, 65, 97), (2, 130, 50)]:
         arrays = [a.numpy() for a in heads((b, 3, rows, 8), (b, 3, columns, 8), (b, 3, columns, 5))]
-        wanted = f(*map(tc.from_numpy, arrays)).numpy()
-        np.testing.assert_allclose(model(*arrays), wanted, rtol=2e-5, atol=2e-6)
+        agree(model(*arrays), f, *map(tc.from_numpy, arrays))
 
 
 @pytest.mark.parametrize(
@@ -54,7 +65,7 @@ def test_masks_and_broadcast_heads(mask, shapes, tmp_path):
     else:
         inputs[-1].clamp_(min=-1.0)
     model = compiled(f, inputs, tmp_path / "m.so")
-    np.testing.assert_allclose(model(*(x.numpy() for x in inputs)), f(*inputs).numpy(), rtol=2e-5, atol=2e-6)
+    agree(model(*(x.numpy() for x in inputs)), f, *inputs)
 
 
 def test_a_row_that_sees_nothing_is_what_eager_says(tmp_path):
@@ -66,7 +77,7 @@ def test_a_row_that_sees_nothing_is_what_eager_says(tmp_path):
     mask[:, :7] = float("-inf")
     (q,) = heads((20, 8))
     model = compiled(f, (q, mask), tmp_path / "m.so")
-    np.testing.assert_allclose(model(q.numpy(), mask.numpy()), f(q, mask).numpy(), rtol=2e-5, atol=2e-6)
+    agree(model(q.numpy(), mask.numpy()), f, q, mask)
 
 
 def test_heads_are_read_from_the_projection_in_place(tmp_path):

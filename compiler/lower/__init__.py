@@ -8,7 +8,7 @@ with every other value of the group folded into expressions. `scalars.py` is the
 written against, `group.py` the walk from root to buffers.
 """
 
-from .group import Place, lower_group
+from .group import Place, copy_kernel, lower_group
 from .scalars import STATUS
 
-__all__ = ["STATUS", "Place", "lower_group"]
+__all__ = ["STATUS", "Place", "copy_kernel", "lower_group"]

@@ -49,6 +49,20 @@ def lower_group(group: Group, places: Mapping[Node, Place], name: str) -> Kernel
     return _Lowering(group, places).kernel(name)
 
 
+def copy_kernel(node: Node, source: Place, target: Place, name: str) -> Kernel:
+    """A kernel that moves a value from one place to another, whose axes may lie in another order."""
+    index = tuple(Index(f"i{axis}") for axis in range(len(node.shape)))
+    dtype = dtype_name(node.dtype)
+    body: Body = (Store(target.name, target.at(index), Load(source.name, source.at(index), dtype)),)
+    for axis in reversed(target.order):
+        body = (For(f"i{axis}", size_expr(node.shape[axis]), "serial", body),)
+    buffers = tuple(
+        Buffer(p.name, tuple(size_expr((p.shape or node.shape)[a]) for a in p.order), dtype, p.role)
+        for p in (source, target)
+    )
+    return Kernel(name, buffers, size_names(buffers, body), body)
+
+
 class _Lowering:
     def __init__(self, group: Group, places: Mapping[Node, Place]) -> None:
         self.root, self.places, self.inside = group.root, places, set(group.nodes)

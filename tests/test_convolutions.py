@@ -1,4 +1,4 @@
-"""Depthwise convolutions have a tile of their own: against eager, for odd rows, ragged channels, strides, windows."""
+"""Compiled convolutions against eager: depthwise ones with odd rows, ragged channels and strides; orders of axes."""
 
 import numpy as np
 import pytest
@@ -51,3 +51,21 @@ def test_images_of_any_size(tmp_path):
         with tc.no_grad():
             wanted = model(x).numpy()
         np.testing.assert_allclose(loaded(x.numpy()), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 9, 7), (2, 3, 8, 8)])
+def test_a_convolution_whose_result_is_row_major_is_computed_channels_last(shape, tmp_path):
+    """As an output, and where a reshape reads its bytes."""
+    model = nn.Sequential(nn.Conv2d(3, 20, 3, padding=1), nn.ReLU(), nn.Conv2d(20, 17, 3, padding=1)).eval()
+
+    def both(x):
+        y = model(x)
+        return y, y.flatten(1) * 2
+
+    x = tc.randn(shape)
+    report = tc.jit.trace(both, (x,), check=False).compile(tmp_path / "m.so", target="native", verify=False)
+    assert any("in_order" in k.name for k in report.kernels)
+    with tc.no_grad():
+        wanted = [t.numpy() for t in both(x)]
+    for found, want in zip(tc.runtime.load(tmp_path / "m.so")(x.numpy()), wanted, strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
