@@ -52,6 +52,9 @@ from .steps import chunk, flatten, interleave, jam, let, parallel, strip, unroll
 #: Terms of one running sum; longer sums are sums of these (docs/design/register_tile.md, "Rounding").
 SUM_LENGTH = 128
 
+#: What is still one sum: a row of three taps of 64 channels. Cut in two taps and one it ran at two thirds of the speed.
+LONGEST_SUM = 192
+
 ROWS = 6
 
 #: Terms between asking for a line of a panel and using it: some 100 cycles, the way to the second-level cache.
@@ -405,7 +408,7 @@ class _Tiles:
         while sums:
             loop = sums.pop().replace(body=body)
             size = int(loop.extent.value) if isinstance(loop.extent, Const) else SUM_LENGTH
-            if not split and length * size > SUM_LENGTH:
+            if not split and length * size > LONGEST_SUM:
                 body, split = self.long_sum(loop, length, height), True
             else:
                 body = self.short_loop(loop) if length == 1 else (loop,)
@@ -413,10 +416,11 @@ class _Tiles:
         return body
 
     def long_sum(self, loop: For, length: int, height: int) -> Body:
-        """`loop` runs past SUM_LENGTH terms (each `length` terms itself): sum its chunks apart."""
+        """`loop` runs past LONGEST_SUM terms (each `length` terms itself): sum its chunks apart, all of one size."""
         if length > 1:
-            parts = chunk(loop, max(1, SUM_LENGTH // length), "q", 1)
-            return parts
+            n = int(loop.extent.value) if isinstance(loop.extent, Const) else 1
+            fitting = (d for d in range(2, n + 1) if n % d == 0 and d * length <= SUM_LENGTH)
+            return chunk(loop, max(fitting, default=1), "q", 1)
         ways = 2 if height == 1 else 1
         return map_innermost(chunk(loop, SUM_LENGTH, "q", 8), lambda k: self.short_loop(k, ways))
 
