@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from ..eager.ops.arrays import converted
 from ..eager.ops.types import DTYPES
 from .loops import (
     Accumulate,
@@ -199,7 +200,7 @@ class _Run:
             case Select(cond, then, other):
                 return self.expr(then if self.expr(cond) else other)
             case Cast(value, dtype):
-                return self.expr(value).astype(DTYPES[dtype])
+                return converted(self.expr(value), DTYPES[dtype])
         raise TypeError(f"not a loop expression: {e!r}")
 
 

@@ -9,12 +9,20 @@ from typing import Any
 
 from .types import DTYPES
 
-FLOAT32 = DTYPES["float32"]
+FLOAT32, BFLOAT16 = DTYPES["float32"], DTYPES["bfloat16"]
 
 
 def is_half(dtype: Any) -> bool:
     """True for the two 16-bit floats."""
     return dtype.itemsize == 2 and dtype.kind in "fV"
+
+
+def converted(x: Any, dtype: Any) -> Any:
+    """The array in another dtype, bfloat16 by way of float32: ml_dtypes' own conversions from float64 round in one
+    step or two, and to unsigned integers wrap around or stop at the ends, as its version has it."""
+    if x.dtype == BFLOAT16 or (dtype == BFLOAT16 and x.dtype != dtype):
+        return x.astype(FLOAT32).astype(dtype)
+    return x.astype(dtype)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .arrays import converted
 from .table import binary, define, elementwise, unary
 from .types import DTYPES, Aval, broadcast_shapes, real_dtype, same_dtype
 
@@ -249,7 +250,7 @@ unary("bitwise_not", lambda xp, x: xp.invert(x), None, _invert)
 
 unary(
     "cast",
-    lambda xp, x, *, dtype: x.astype(DTYPES[dtype]),
+    lambda xp, x, *, dtype: converted(x, DTYPES[dtype]),
     lambda F, g, out, x, *, dtype: F.cast(g, x.dtype),
     lambda s, x, *, dtype: s.cast(x, dtype),
     infer=lambda x, *, dtype: Aval(x.shape, DTYPES[dtype]),
