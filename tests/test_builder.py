@@ -1,5 +1,7 @@
 """LLVM text: literals, control flow, memory, modules. What functions do is tested by running them."""
 
+import re
+
 import numpy as np
 import pytest
 from scalar_kernels import execute, host_levels
@@ -7,6 +9,7 @@ from scalar_kernels import execute, host_levels
 from tapecast.compiler.cpu import llvm_driver
 from tapecast.compiler.cpu.builder import Function, Module, Value, literal, literal_value, vector_literal
 from tapecast.compiler.cpu.levels import LEVELS, level_of
+from tapecast.compiler.cpu.scalars import LlvmScalars
 
 LEVEL = "x86-64-v2"
 N = Value("%n", "int64")
@@ -223,6 +226,24 @@ def test_lanes_can_be_taken_and_put():
     assert f.extract(index(3), 0) == index(3)
     with pytest.raises(ValueError, match="broadcast: a value of 4 lanes has no form with 8"):
         f.broadcast(x, 8)
+
+
+@pytest.mark.parametrize(("dtype", "lanes"), [("float64", 8), ("float32", 16), ("int32", 32), ("int64", 16)])
+def test_lanes_that_a_mask_excludes_are_not_read(dtype, lanes):
+    """Half a vector that LLVM knows to be excluded, whatever the rest of the mask is."""
+    level = LEVELS["x86-64-v3"]
+    f = Function(
+        "f", [("p", "ptr"), ("q", "ptr"), ("n", "i64")], linkage="external", attributes=level.attributes
+    )
+    some = Value(f.assign("icmp sgt i64 %n, 4"), "bool")
+    low = vector_literal([k < lanes // 2 for k in range(lanes)], "bool")
+    mask = LlvmScalars(f, level).logical_and(f.broadcast(some, lanes), low)
+    f.store(f.load("%p", dtype, lanes, mask=mask), "%q")
+    module = Module()
+    module.add(f)
+    reads = re.findall(r"(\S+)\s+\d*\(%rdi\)", llvm_driver.assembly(module.text(), level.target))
+    assert reads
+    assert all("maskmov" in name for name in reads), reads
 
 
 # ---- modules ----

@@ -1,4 +1,4 @@
-"""Every op of the table, compiled for this machine, gives what eager gives.
+"""Every op of the table, compiled for this machine and for a lesser one, gives what eager gives.
 
 The samples of a few ops at a time become the entry points of one library, which runs in a process of its own with an
 unreadable page behind every array: a read or write past an end is a crash.
@@ -18,6 +18,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from samples import SAMPLES, Sample
+from scalar_kernels import host_levels
 from test_emit import RUNNER
 
 from tapecast.compiler.cpu import build
@@ -64,12 +65,12 @@ def eager(name: str, sample: Sample) -> list[np.ndarray]:
 
 
 @functools.cache
-def results(chunk: int) -> dict[str, tuple[int, list[np.ndarray]]]:
+def results(chunk: int, level: str) -> dict[str, tuple[int, list[np.ndarray]]]:
     """Outputs by sample, for the ops of one chunk."""
     jobs = [
         (key, name, s) for name in NAMES[chunk * CHUNK : (chunk + 1) * CHUNK] for key, s in samples_of(name)
     ]
-    library = compile_graphs({key: graph_of(name, s) for key, name, s in jobs}, Options(target="native"))
+    library = compile_graphs({key: graph_of(name, s) for key, name, s in jobs}, Options(target=level))
     image = link(
         library.objects, soname="model", blobs={"model_weights": library.weights}, allowed=build.LIBC
     )
@@ -77,11 +78,11 @@ def results(chunk: int) -> dict[str, tuple[int, list[np.ndarray]]]:
     for entry, (_, name, sample) in zip(library.entries, jobs, strict=True):
         outputs = [np.zeros_like(a) for a in eager(name, sample)]
         calls.append((entry.name, list(sample.args), outputs, []))
-    level = int(library.levels[-1][-1])
+    number = int(level[-1])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         (path / "model.so").write_bytes(image.data)
-        (path / "job").write_bytes(pickle.dumps({"runs": [(level, 2)], "calls": calls, "workspace": 1 << 20}))
+        (path / "job").write_bytes(pickle.dumps({"runs": [(number, 2)], "calls": calls, "workspace": 1 << 20}))
         command = [sys.executable, "-c", RUNNER, str(path / "model.so"), str(path / "job")]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, f"compiled code ended with {done.returncode}: {done.stderr}"
@@ -89,9 +90,10 @@ def results(chunk: int) -> dict[str, tuple[int, list[np.ndarray]]]:
     return {key: result for (key, _, _), result in zip(jobs, found, strict=True)}
 
 
+@pytest.mark.parametrize("level", host_levels()[-2:])
 @pytest.mark.parametrize("name", NAMES)
-def test_compiled_is_eager(name: str) -> None:
-    found = results(NAMES.index(name) // CHUNK)
+def test_compiled_is_eager(name: str, level: str) -> None:
+    found = results(NAMES.index(name) // CHUNK, level)
     for key, sample in samples_of(name):
         code, outputs = found[key]
         assert code == 0
