@@ -82,7 +82,9 @@ def results(chunk: int, level: str) -> dict[str, tuple[int, list[np.ndarray]]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         (path / "model.so").write_bytes(image.data)
-        (path / "job").write_bytes(pickle.dumps({"runs": [(number, 2)], "calls": calls, "workspace": 1 << 20}))
+        (path / "job").write_bytes(
+            pickle.dumps({"runs": [(number, 2)], "calls": calls, "workspace": 1 << 20})
+        )
         command = [sys.executable, "-c", RUNNER, str(path / "model.so"), str(path / "job")]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, f"compiled code ended with {done.returncode}: {done.stderr}"

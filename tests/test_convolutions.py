@@ -69,3 +69,21 @@ def test_a_convolution_whose_result_is_row_major_is_computed_channels_last(shape
         wanted = [t.numpy() for t in both(x)]
     for found, want in zip(tc.runtime.load(tmp_path / "m.so")(x.numpy()), wanted, strict=True):
         np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns"), [(40, 4096, 70), (7, 9216, 16), (1, 4096, 64), (64, 2053, 33)]
+)
+@pytest.mark.parametrize("epilogue", [True, False])
+def test_long_sums_are_cut_in_blocks(level, rows, terms, columns, epilogue, tmp_path):
+    """The sums of a block wait in the output, before the epilogue."""
+    layer = nn.Linear(terms, columns, bias=epilogue)
+    model = nn.Sequential(layer, nn.GELU()) if epilogue else layer
+    x = tc.randn(rows, terms)
+    dynamic = {0: {0: "n"}} if rows == 40 else None
+    traced = tc.jit.trace(model.eval(), (x,), dynamic=dynamic, check=False)
+    traced.compile(tmp_path / "m.so", target=level, verify=False)
+    with tc.no_grad():
+        wanted = model.double()(x.double()).numpy()
+    np.testing.assert_allclose(tc.runtime.load(tmp_path / "m.so")(x.numpy()), wanted, rtol=1e-5, atol=1e-5)

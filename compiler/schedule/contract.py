@@ -60,6 +60,9 @@ ROWS = 6
 #: Terms between asking for a line of a panel and using it: some 100 cycles, the way to the second-level cache.
 AHEAD = 8
 
+#: Bytes of panels that pass by all rows at once: half of a small second-level cache.
+PANEL_BYTES = 512 << 10
+
 #: How much fuller tiles must become for rows to be merged.
 WORTH_MERGING = 1.1
 
@@ -234,6 +237,14 @@ def packing(c: Contraction, buffers: Mapping[str, Buffer]) -> Pack | None:
     )
 
 
+def _terms(c: Contraction) -> int:
+    """Terms of a sum, those along a dynamic axis counted as 64."""
+    n = 1
+    for k in c.sums:
+        n *= int(k.extent.value) if isinstance(k.extent, Const) else 64
+    return n
+
+
 class Late(NamedTuple):
     """An epilogue in two steps: `sums` stores the accumulator in the output, `rest` finishes it from there."""
 
@@ -248,6 +259,7 @@ class _Tiles:
         self.c, self.m, self.pack = c, machine, pack
         assert isinstance(c.column.extent, Const)
         self.columns = int(c.column.extent.value)
+        self.terms = _terms(c)
         vectors = -(-self.columns // machine.lanes)
         self.rows = c.row.extent if c.row else const(1)
         self.height = _height(self.rows)
@@ -256,6 +268,22 @@ class _Tiles:
         # Full groups of columns come unmasked; the group with the ragged vector is the last, on its own.
         self.full = (vectors - self.ragged) // self.width
         self.last = vectors - self.full * self.width
+        self.blocks = self._blocks_of_terms()
+        if self.blocks > 1:
+            outermost = c.sums[0].replace(extent=floordiv(c.sums[0].extent, const(self.blocks)))
+            self.c = Contraction(**{**c.__dict__, "sums": (outermost, *c.sums[1:])})
+
+    def _blocks_of_terms(self) -> int:
+        """How many blocks a long sum is cut in, each a pass over all rows: a group's panels for one block then stay in
+        the second-level cache. The sums wait in the output meanwhile."""
+        out = [s for s in statements(self.c.tail) if isinstance(s, Store)][-1]
+        several = not isinstance(self.rows, Const) or self.rows.value > self.height or bool(self.c.outer)
+        if self.pack is None or not several or out.value.dtype != self.c.acc.dtype:
+            return 1
+        fewest = -(-self.terms * self.width * self.m.lanes * 4 // PANEL_BYTES)
+        n = self.c.sums[0].extent
+        size = int(n.value) if isinstance(n, Const) else 1
+        return next((b for b in range(fewest, 2 * fewest + 1) if size % b == 0), 1)
 
     def _width(self) -> int:
         """Vectors in a tile: as many as the accumulators allow, whole panels or a whole part of one."""
@@ -279,7 +307,8 @@ class _Tiles:
             exact = isinstance(strips, Const) and mul(blocks.extent, inside.extent) == strips
             body = let("s", s, body if exact else (If(less(Index("s"), strips), body),))
         extent, change = flatten(nest, "cell")
-        return parallel(extent, "cell", self._parts(extent), change(body))
+        rounds = For("block_of_terms", const(self.blocks), "serial", ()) if self.blocks > 1 else None
+        return parallel(extent, "cell", self._parts(extent), change(body), rounds)
 
     def groups(self) -> Body:
         """The tile of column group `g`: the usual one, or the narrower or ragged one at the end."""
@@ -296,21 +325,15 @@ class _Tiles:
     def _columns_first(self) -> bool:
         """A group's panels stay in the second-level cache while rows pass by. Where all panels fit there and there are
         rows enough to read them often, rows come first: they and the results then pass through the cache once."""
-        panels = self._terms() * self.columns * 4
+        panels = self.terms * self.columns * 4
         if self.c.outer:
             return panels > 512 << 10
         many = isinstance(self.rows, Const) and self.rows.value >= 256
         return not (many and panels <= 1 << 20)
 
-    def _terms(self) -> int:
-        n = 1
-        for k in self.c.sums:
-            n *= int(k.extent.value) if isinstance(k.extent, Const) else 64
-        return n
-
     def _parts(self, extent: Expr) -> Expr:
         """At most one part a thread, and none with less than GRAIN multiply-adds."""
-        cell = self.height * self.width * self.m.lanes * self._terms()
+        cell = self.height * self.width * self.m.lanes * self.terms
         worth = floordiv(mul(extent, const(cell)), const(GRAIN))
         if isinstance(worth, Const):
             return const(1) if worth.value < 2 else minimum(Size("threads"), worth)
@@ -334,13 +357,20 @@ class _Tiles:
         if self.c.row is not None:
             body = jam("p", height, substitute(body, self.c.row.var, add(first, Index("p"))))
         tile = For("l", const(self.m.lanes), "vector", body)
-        return (tile,) if late is None else (tile, *self.finish(late, height, width, first, vector, masked))
+        return (
+            (tile,)
+            if late is None or not late.rest
+            else (tile, *self.finish(late, height, width, first, vector, masked))
+        )
 
     def lane_body(self, height: int, vector: Expr, masked: bool, tail: Body) -> Body:
         """One row, one column: the accumulator, its sum, and what follows, guarded at the ragged end."""
         c = self.c
         column = add(mul(vector, const(self.m.lanes)), Index("l"))
         inner: Body = self.panel_term(vector, height) if self.pack else (c.term,)
+        if self.blocks > 1:
+            k = c.sums[0]
+            inner = substitute(inner, k.var, add(mul(Index("block_of_terms"), k.extent), Index(k.var)))
         summed = self.sum(inner, height)
         if masked and self.pack is None:
             summed = self.inside(column, summed)
@@ -350,7 +380,7 @@ class _Tiles:
 
     def output_ahead(self, height: int) -> Body:
         """The hint for where the results go: a large output is in no cache, and the sum is long enough to fetch it."""
-        if height < 4 or self._terms() < SUM_LENGTH:
+        if height < 4 or self.terms < SUM_LENGTH:
             return ()
         return tuple(Prefetch(s.buffer, s.index) for s in statements(self.c.tail) if isinstance(s, Store))[
             -1:
@@ -374,14 +404,31 @@ class _Tiles:
         """The epilogue in two steps, if it is worth that and the output can hold the sums in between."""
         stores = [s for s in statements(self.c.tail) if isinstance(s, Store)]
         out, acc = stores[-1], self.c.acc
+        if self.blocks > 1:
+            return self.blocked_epilogue(out)
         functions = any(isinstance(e, Scalar) and e.op in FUNCTIONS for e in loops.expressions(self.c.tail))
         if not functions or out.value.dtype != acc.dtype or self.height * self.width == 1:
             return None
+        return Late((Store(out.buffer, out.index, Load(acc.buffer, (), acc.dtype)),), self.from_output(out))
+
+    def from_output(self, out: Store) -> Body:
+        """The epilogue, reading the sum where the result goes."""
+        acc = self.c.acc
         held = Load(out.buffer, out.index, acc.dtype)
-        rest = loops.map_body(
+        return loops.map_body(
             self.c.tail, lambda e: held if isinstance(e, Load) and e.buffer == acc.buffer else e
         )
-        return Late((Store(out.buffer, out.index, Load(acc.buffer, (), acc.dtype)),), rest)
+
+    def blocked_epilogue(self, out: Store) -> Late:
+        """The first block of terms stores its sums, the others add theirs; the last is followed by the epilogue."""
+        total, block = Load(self.c.acc.buffer, (), self.c.acc.dtype), Index("block_of_terms")
+        sums: Body = (
+            If(less(block, const(1)), (Store(out.buffer, out.index, total),)),
+            If(less(const(0), block), (Accumulate(out.buffer, out.index, "add", total),)),
+        )
+        plain = self.c.tail == (out,) and out.value == total
+        last = If(less(const(self.blocks - 2), block), self.from_output(out))
+        return Late(sums, () if plain else (last,))
 
     def panel_term(self, vector: Expr, height: int) -> Body:
         """The term with the packed operand, `w[panel, k…, lane]`, and the hint for what comes AHEAD terms later.

@@ -199,12 +199,19 @@ def strip(extent: Expr, height: int, s: Expr, tile: Tile) -> Body:
     return out
 
 
-def parallel(extent: Expr, var: str, parts: Expr, body: Body) -> Body:
-    """`for var < extent: body`, cut in `parts` equal ranges that run at the same time. One part: a plain loop."""
+def parallel(extent: Expr, var: str, parts: Expr, body: Body, rounds: For | None = None) -> Body:
+    """`for var < extent: body`, cut in `parts` equal ranges that run at the same time. One part: a plain loop.
+
+    `rounds`: a loop around each range, for a body that passes over its range several times.
+    """
+
+    def around(ranges: Body) -> Body:
+        return ranges if rounds is None else (rounds.replace(body=ranges),)
+
     if parts == const(1):
-        return (For(var, extent, "serial", body),)
+        return around((For(var, extent, "serial", body),))
     lo = floordiv(mul(Index("part"), extent), parts)
     hi = floordiv(mul(add(Index("part"), const(1)), extent), parts)
     turn = let(var, add(Index("turn"), Index("first")), body)
-    part = let("first", lo, (For("turn", sub(hi, Index("first")), "serial", turn),))
+    part = let("first", lo, around((For("turn", sub(hi, Index("first")), "serial", turn),)))
     return (For("part", parts, "parallel", part),)
