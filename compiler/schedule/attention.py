@@ -44,7 +44,7 @@ from ..loops import (
 )
 from ..lower.attention import F32, LOWEST, f32, held
 from .machine import GRAIN, Machine
-from .steps import flatten, jam, let, parallel, strip, unroll, unwrap
+from .steps import flatten, jam_tile, let, parallel, strip, unroll, unwrap
 
 #: Columns whose scores are held at once: 12 KB with 64 rows.
 COLUMNS = 48
@@ -112,7 +112,7 @@ def schedule_attention(kernel: Kernel, a: Attention, machine: Machine) -> Kernel
 
 class _Tiles:
     def __init__(self, a: Attention, machine: Machine) -> None:
-        self.a, self.lanes = a, machine.lanes
+        self.a, self.lanes, self.registers = a, machine.lanes, machine.registers
         self.vectors = machine.accumulators // HEIGHT
         self.rows = self.vectors * self.lanes
         self.first = mul(Index("block"), const(self.rows))
@@ -163,7 +163,7 @@ class _Tiles:
 
     def tile(self, height: int, body: Body) -> Body:
         """`body` for `height` values of p and all vectors, in registers, side by side."""
-        body = jam("p", height, jam("c", self.vectors, body))
+        body = jam_tile(height, self.vectors, self.registers, body)
         return (For("l", const(self.lanes), "vector", body),)
 
     def row(self) -> Expr:

@@ -47,7 +47,7 @@ from ..loops import (
     substitute,
 )
 from .machine import GRAIN, PANEL, Machine
-from .steps import chunk, flatten, interleave, jam, let, parallel, strip, unroll, unwrap
+from .steps import chunk, flatten, interleave, jam_tile, let, parallel, strip, unroll, unwrap
 
 #: Terms of one running sum; longer sums are sums of these (docs/design/register_tile.md, "Rounding").
 SUM_LENGTH = 128
@@ -351,11 +351,10 @@ class _Tiles:
         """
         vector = add(mul(Index("g"), const(self.width)), Index("c"))
         late = self.late_epilogue()
-        body = jam(
-            "c", width, self.lane_body(height, vector, masked, self.c.tail if late is None else late.sums)
-        )
+        body = self.lane_body(height, vector, masked, self.c.tail if late is None else late.sums)
         if self.c.row is not None:
-            body = jam("p", height, substitute(body, self.c.row.var, add(first, Index("p"))))
+            body = substitute(body, self.c.row.var, add(first, Index("p")))
+        body = jam_tile(height, width, self.m.registers, body)
         tile = For("l", const(self.m.lanes), "vector", body)
         return (
             (tile,)

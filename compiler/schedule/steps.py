@@ -78,6 +78,15 @@ def _jam(var: str, extent: int, s: Stmt) -> Stmt:
     return For(var, const(extent), "unroll", (s,))
 
 
+def jam_tile(height: int, width: int, registers: int, body: Body) -> Body:
+    """`body` for `height` rows `p`, of which each has a number that is broadcast, and `width` vectors `c`, side by side.
+
+    Row by row where registers are few: the vectors stay, and a row's number is broadcast, used and forgotten."""
+    if height * width + height >= registers:
+        return jam("c", width, jam("p", height, body))
+    return jam("p", height, jam("c", width, body))
+
+
 def widen(body: Body, buffer: str, index: Expr) -> Body:
     """Every access to register `buffer` gets `index` in front."""
     return map_access(body, lambda b, at: (b, (index, *at) if b == buffer else at))
