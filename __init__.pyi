@@ -11,6 +11,7 @@ from .eager import (
     func as func,
     library as library,
     linalg as linalg,
+    multiprocessing as multiprocessing,
     nn as nn,
     optim as optim,
     random as random,

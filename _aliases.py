@@ -20,6 +20,7 @@ ALIASES = {
     "func": "eager.func",
     "library": "eager.library",
     "linalg": "eager.linalg",
+    "multiprocessing": "eager.multiprocessing",
     "nn": "eager.nn",
     "optim": "eager.optim",
     "random": "eager.random",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from . import backward as engine, functional as F, hooks
@@ -75,8 +76,6 @@ OTHER_NAME = {
     "__rshift__": pointwise.bitwise_right_shift,
     "__rlshift__": lambda self, other: pointwise.bitwise_left_shift(other, self),
     "__rrshift__": lambda self, other: pointwise.bitwise_right_shift(other, self),
-    "__eq__": pointwise.eq,
-    "__ne__": pointwise.ne,
     "__lt__": pointwise.lt,
     "__le__": pointwise.le,
     "__gt__": pointwise.gt,
@@ -173,6 +172,33 @@ def set_(self: Tensor, source: Tensor) -> Tensor:
     return self
 
 
+def unless_foreign(compare: Callable[[Any, Any], Tensor]) -> Callable[[Tensor, Any], Any]:
+    """A comparison that leaves what is no number to the other object: `tensor == None` is False."""
+
+    @wraps(compare)
+    def method(self: Tensor, other: Any) -> Any:
+        try:
+            return compare(self, other)
+        except TypeError:
+            return NotImplemented
+
+    return method
+
+
+def share_memory_(self: Tensor) -> Tensor:
+    """Move the memory of the tensor, and so of its views, to shared memory; returns the tensor."""
+    from .multiprocessing.sharing import share_memory_
+
+    return share_memory_(self)
+
+
+def is_shared(self: Tensor) -> bool:
+    """Whether the tensor lies in shared memory; on a GPU it always does."""
+    from .multiprocessing.sharing import is_shared
+
+    return is_shared(self)
+
+
 def install() -> None:
     """Put the methods on the class."""
     for name in SAME_NAME:
@@ -196,7 +222,11 @@ def install() -> None:
 OWN: dict[str, Any] = {
     "backward": backward,
     "where": where_method,
+    "__eq__": unless_foreign(pointwise.eq),
+    "__ne__": unless_foreign(pointwise.ne),
     "type_as": type_as,
+    "share_memory_": share_memory_,
+    "is_shared": is_shared,
     "type": type_,
     "equal": equal,
     "polygamma": polygamma,

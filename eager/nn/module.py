@@ -138,6 +138,12 @@ class Module(StateDict, Hooks):
         """All parameters and buffers on a GPU."""
         return self._apply(lambda t: t.cuda(device))
 
+    def share_memory(self) -> Self:
+        """Move all parameters and buffers to shared memory, where forked and spawned processes train them together."""
+        for tensor in (*self.parameters(), *self.buffers()):
+            tensor.share_memory_()
+        return self
+
     # ---- text ---------------------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
