@@ -95,10 +95,12 @@ def set_default_dtype(value: Any) -> None:
 
 
 class finfo:
-    """Limits of a floating dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
+    """Limits of a floating dtype (of a complex one's parts): bits, eps, max, min, tiny, smallest_normal, resolution."""
 
     def __init__(self, of: Any = None) -> None:
         wanted = _default if of is None else dtype_of(of)
+        if wanted.category == COMPLEX:
+            wanted = dtype_of(f"float{wanted.itemsize * 4}")
         if not wanted.is_floating_point:
             raise TypeError(f"finfo wants a floating dtype, got {wanted}; use iinfo for integers")
         info = ml_dtypes.finfo(wanted.numpy)

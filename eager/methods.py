@@ -36,7 +36,7 @@ SAME_NAME = """
     adjoint as_strided as_strided_scatter bincount diagflat dsplit histc histogram hsplit index_reduce msort
     narrow_copy new_empty_strided nonzero_static put resize_ resize_as_ scatter_reduce split_with_sizes
     unique unique_consecutive unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit
-    hash_tensor
+    hash_tensor istft stft
     mode
 """.split()
 OTHER_NAME = {

@@ -399,6 +399,18 @@ class Methods:
     def isneginf(self) -> Tensor: ...
     def isposinf(self) -> Tensor: ...
     def isreal(self) -> Tensor: ...
+    def istft(
+        self,
+        n_fft: builtins.int,
+        hop_length: builtins.int | None = None,
+        win_length: builtins.int | None = None,
+        window: Tensor | None = None,
+        center: builtins.bool = True,
+        normalized: builtins.bool = False,
+        onesided: builtins.bool | None = None,
+        length: builtins.int | None = None,
+        return_complex: builtins.bool = False,
+    ) -> Tensor: ...
     def kron(self, other: Tensor) -> Tensor: ...
     def kthvalue(
         self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None
@@ -747,6 +759,19 @@ class Methods:
         *,
         correction: Any = None,
         out: Any = None,
+    ) -> Tensor: ...
+    def stft(
+        self,
+        n_fft: builtins.int,
+        hop_length: builtins.int | None = None,
+        win_length: builtins.int | None = None,
+        window: Tensor | None = None,
+        center: builtins.bool = True,
+        pad_mode: str = "reflect",
+        normalized: builtins.bool = False,
+        onesided: builtins.bool | None = None,
+        return_complex: builtins.bool | None = None,
+        align_to_window: builtins.bool | None = None,
     ) -> Tensor: ...
     def sub(self, other: Any, *, alpha: Any = 1) -> Tensor: ...
     def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor: ...

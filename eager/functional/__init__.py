@@ -586,6 +586,10 @@ from .specials import (
     igammac,
     zeta,
 )
+from .spectrograms import (
+    istft,
+    stft,
+)
 from .splitting import (
     chunk,
     dsplit,
@@ -881,6 +885,7 @@ __all__ = [
     "isneginf",
     "isposinf",
     "isreal",
+    "istft",
     "kaiser_window",
     "kl_div",
     "kron",
@@ -1090,6 +1095,7 @@ __all__ = [
     "standard_gamma",
     "std",
     "std_mean",
+    "stft",
     "sub",
     "sum",
     "sum_to",

@@ -75,6 +75,8 @@ def batch_norm(
 
     In training the running statistics move towards the batch's (variance unbiased) by `momentum`, in place.
     """
+    if input.ndim == 1 and input.array.shape[0] == 0:
+        return input.clone()
     if not training:
         if running_mean is None or running_var is None:
             raise RuntimeError("Expected running_mean and running_var to be defined when training=False")

@@ -24,7 +24,7 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
     """The Cholesky factor, and per matrix the order of the leading minor that is not positive-definite, or 0."""
     name = "linalg.cholesky_ex"
     check_square(name, A)
-    lower, info = computed(name, "linalg_cholesky", adjoint(A) if upper else A)
+    lower, info = computed(name, "linalg_cholesky", A, upper=bool(upper))
     if check_errors:
         check_info("linalg.cholesky", info, NOT_POSITIVE)
     return CholeskyEx(adjoint(lower) if upper else lower, info)

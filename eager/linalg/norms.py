@@ -85,14 +85,19 @@ def matrix_norm(
         out = _spectral(svdvals(F.movedim(A, (rows, columns), (-2, -1))), ord)
     else:
         sums = vector_norm(A, 1, rows if abs(ord) == 1 else columns, True)
-        out = (F.amax if ord > 0 else F.amin)(sums, (rows, columns))
+        out = largest(sums, (rows, columns)) if ord > 0 else F.amin(sums, (rows, columns))
     return F.reshape(out, _with_ones(A, (rows, columns))) if keepdim else out
 
 
 def _spectral(values: Tensor, ord: Any) -> Tensor:
     if ord == "nuc":
         return F.sum(values, -1)
-    return (F.amax if ord > 0 else F.amin)(values, -1)
+    return largest(values, (-1,)) if ord > 0 else F.amin(values, -1)
+
+
+def largest(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The maximum over axes of what is not negative: 0 of no elements."""
+    return F.amax(x, dims) if all(x.array.shape[d] for d in dims) else F.sum(x, dims)
 
 
 def matrix_axes(name: str, A: Tensor, dim: Any) -> tuple[int, int]:

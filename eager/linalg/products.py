@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from .. import functional as F
-from ..functional.base import axis, pair
+from ..functional.base import axis, cast_to, pair
 from ..tensor import Tensor
 from .checks import check_square, computed
 from .conjugate import conj
@@ -60,8 +62,11 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
 
 def matrix_exp(A: Tensor) -> Tensor:
     """The exponential of square matrices, by scaling, squaring and a Padé approximation."""
-    check_square("linalg.matrix_exp", A)
-    return computed("linalg.matrix_exp", "linalg_matrix_exp", A)
+    name = "linalg.matrix_exp"
+    if A.array.dtype.itemsize == 2 and A.dtype.is_floating_point:
+        return cast_to(matrix_exp(cast_to(A, np.dtype("float32"))), A.array.dtype)
+    check_square(name, A)
+    return computed(name, "linalg_matrix_exp", A)
 
 
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:

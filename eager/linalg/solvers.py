@@ -211,7 +211,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         F.squeeze(solution, -1) if vector else solution,
         left_over,
         F.zeros((0,), dtype="int64") if driver == "gels" else rank,
-        values if driver in ("gelsd", "gelss") else none,
+        values.detach() if driver in ("gelsd", "gelss") else none,
     )
 
 

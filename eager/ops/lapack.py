@@ -83,8 +83,12 @@ def permutation_of(pivots: Any, size: int) -> Any:
 # ---- Cholesky, inverse, systems ----------------------------------------------------------------------------
 
 
-def cholesky(a: Any) -> tuple[Any, Any]:
-    """The lower factor and, per matrix, the order of the leading minor that is not positive (0: none)."""
+def cholesky(a: Any, *, upper: bool = False) -> tuple[Any, Any]:
+    """The lower factor and, per matrix, the order of the leading minor that is not positive (0: none).
+
+    upper: the upper triangle is the one that is read.
+    """
+    a = a.conj().swapaxes(-1, -2) if upper else a
     try:
         return np.linalg.cholesky(a), np.zeros(a.shape[:-2], INT32)
     except np.linalg.LinAlgError:

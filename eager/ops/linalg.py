@@ -83,14 +83,15 @@ def upper_solve(F: Any, a: Any, b: Any, unit: bool = False) -> Any:
 # ---- Cholesky ----------------------------------------------------------------------------------------------
 
 
-def _cholesky_vjp(F: Any, g: Any, out: Any, a: Any) -> tuple[Any]:
+def _cholesky_vjp(F: Any, g: Any, out: Any, a: Any, *, upper: bool = False) -> tuple[Any]:
     lower = out[0]
     if g[0] is None:
         return (None,)
-    phi = halved_diagonal(F, F.matmul(adjoint(F, lower), g[0]))
+    phi = F.matmul(adjoint(F, lower), g[0])
+    # With the diagonal of phi as it is, as PyTorch has it: of a complex matrix its imaginary part has no meaning.
+    phi = (F.tril(phi) + adjoint(F, F.tril(phi, -1))) / 2
     left = upper_solve(F, adjoint(F, lower), phi)
-    s = adjoint(F, upper_solve(F, adjoint(F, lower), adjoint(F, left)))
-    return ((s + adjoint(F, s)) / 2,)
+    return (adjoint(F, upper_solve(F, adjoint(F, lower), adjoint(F, left))),)
 
 
 library("linalg_cholesky", _same_and_info, on_host(lapack.cholesky), vjp=_cholesky_vjp)
