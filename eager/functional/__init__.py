@@ -35,6 +35,14 @@ from .activation import (
     tanhshrink,
     threshold,
 )
+from .adaptive import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+)
 from .addproducts import (
     addbmm,
     addmm,
@@ -61,14 +69,20 @@ from .closeness import (
     equal,
     isclose,
 )
+from .columns import (
+    fold,
+    unfold,
+)
 from .convolution import (
     conv1d,
     conv2d,
     conv2d_input,
     conv2d_plain,
     conv2d_weight,
+    conv3d,
     conv_transpose1d,
     conv_transpose2d,
+    conv_transpose3d,
 )
 from .copies import (
     alias_copy,
@@ -275,6 +289,10 @@ from .norms import (
     nuclear_norm,
     renorm,
 )
+from .padding import (
+    constant_pad_nd,
+    pad,
+)
 from .pointwise import (
     abs,
     absolute,
@@ -410,10 +428,6 @@ from .pointwise import (
     xlogy,
 )
 from .pooling import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
     avg_pool1d,
     avg_pool2d,
     avg_pool2d_backward,
@@ -422,7 +436,6 @@ from .pooling import (
     max_pool2d,
     max_pool2d_backward,
     max_pool2d_indices,
-    unfold,
 )
 from .product import (
     bmm,
@@ -499,9 +512,16 @@ from .reduction import (
 )
 from .resizing import (
     interpolate,
-    pad,
-    pixel_shuffle,
-    pixel_unshuffle,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
+from .sampling import (
+    affine_grid,
+    grid_sample,
+    grid_sampler,
+    grid_sampler_2d,
+    grid_sampler_3d,
 )
 from .scattering import (
     gather,
@@ -555,6 +575,11 @@ from .shaping import (
     view,
     view_as,
     view_dtype,
+)
+from .shuffles import (
+    channel_shuffle,
+    pixel_shuffle,
+    pixel_unshuffle,
 )
 from .similarity import (
     cosine_similarity,
@@ -624,6 +649,20 @@ from .strides import (
     resize_as_,
     window_places,
 )
+from .unpooling import (
+    fractional_max_pool2d,
+    fractional_max_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
+from .volumes import (
+    avg_pool3d,
+    max_pool3d,
+)
 from .windows import (
     bartlett_window,
     blackman_window,
@@ -639,8 +678,10 @@ __all__ = [
     "acosh",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "add",
     "addbmm",
     "addcdiv",
@@ -649,6 +690,7 @@ __all__ = [
     "addmv",
     "addr",
     "adjoint",
+    "affine_grid",
     "alias_copy",
     "all",
     "allclose",
@@ -687,6 +729,7 @@ __all__ = [
     "avg_pool2d",
     "avg_pool2d_backward",
     "avg_pool2d_plain",
+    "avg_pool3d",
     "baddbmm",
     "bartlett_window",
     "batch_norm",
@@ -717,6 +760,7 @@ __all__ = [
     "ceil",
     "celu",
     "chain_matmul",
+    "channel_shuffle",
     "cholesky",
     "cholesky_inverse",
     "cholesky_solve",
@@ -733,14 +777,17 @@ __all__ = [
     "concatenate",
     "conj",
     "conj_physical",
+    "constant_pad_nd",
     "contiguous",
     "conv1d",
     "conv2d",
     "conv2d_input",
     "conv2d_plain",
     "conv2d_weight",
+    "conv3d",
     "conv_transpose1d",
     "conv_transpose2d",
+    "conv_transpose3d",
     "copysign",
     "corrcoef",
     "cos",
@@ -813,7 +860,10 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
+    "fold",
     "frac",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
     "frexp",
     "frobenius_norm",
     "from_numpy",
@@ -833,6 +883,10 @@ __all__ = [
     "gradient",
     "greater",
     "greater_equal",
+    "grid_sample",
+    "grid_sampler",
+    "grid_sampler_2d",
+    "grid_sampler_3d",
     "group_norm",
     "gt",
     "gumbel_softmax",
@@ -921,6 +975,9 @@ __all__ = [
     "logsigmoid",
     "logspace",
     "logsumexp",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "lt",
     "lu",
     "lu_solve",
@@ -937,6 +994,10 @@ __all__ = [
     "max_pool2d",
     "max_pool2d_backward",
     "max_pool2d_indices",
+    "max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
     "maximum",
     "mean",
     "median",
@@ -1144,6 +1205,9 @@ __all__ = [
     "unsafe_split_with_sizes",
     "unsqueeze",
     "unsqueeze_copy",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
     "var",
     "var_mean",
     "vdot",

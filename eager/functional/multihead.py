@@ -12,10 +12,10 @@ from .creation import zeros
 from .dropouts import dropout
 from .joining import cat
 from .network import linear
+from .padding import pad
 from .pointwise import masked_fill
 from .product import matmul
 from .reduction import mean, softmax
-from .resizing import pad
 from .shaping import reshape, squeeze, transpose, unsqueeze
 
 

@@ -157,6 +157,10 @@ def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
     """x / (k + alpha · mean of squares over `size` neighbouring channels) ** beta."""
+    if input.ndim < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality input (got {input.ndim} dimensions)")
+    if not input.numel():
+        return input
     n, c = input.array.shape[:2]
     square = reshape(input * input, (n, 1, c, prod(input.array.shape[2:])))
     square = pad_axes(square, (0, 0, size // 2, 0), (0, 0, (size - 1) // 2, 0))

@@ -1,28 +1,55 @@
-"""Pooling over windows, and windows as columns."""
+"""Pooling over windows along one and two axes."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ..ops.table import TABLE
-from ..tape import apply, labelled
+from ..tape import apply
 from ..tensor import Tensor
 from .arranging import pad_axes
-from .base import axis
-from .joining import cat
-from .pairs import one, two
-from .reduction import mean
-from .shaping import reshape, squeeze, unsqueeze
-from .slicing import slice_axes, slice_axis
+from .functions import trunc
+from .pairs import Sizes, many, one, two
+from .shaping import squeeze, unsqueeze
 
 MAX_POOL, MAX_BACK, MAX_AT = TABLE["max_pool2d"], TABLE["max_pool2d_backward"], TABLE["max_pool2d_indices"]
 AVG_POOL, AVG_BACK = TABLE["avg_pool2d"], TABLE["avg_pool2d_backward"]
 
 
 def batched(function: Any, input: Tensor, *args: Any) -> Any:
-    """A function of [N, C, H, W] applied to [C, H, W]."""
+    """A function of a batch [N, C, …] applied to one sample [C, …]."""
     out = function(unsqueeze(input, 0), *args)
     return tuple(squeeze(o, 0) for o in out) if isinstance(out, tuple) else squeeze(out, 0)
+
+
+def steps(stride: Any, kernel: Sizes) -> Sizes:
+    """The strides of a pooling: its windows lie side by side unless told otherwise."""
+    given = stride is not None and (isinstance(stride, int) or len(stride))
+    return many(stride, len(kernel), "stride") if given else kernel
+
+
+def check_windows(
+    name: str, x: Tensor, axes: int, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
+) -> None:
+    """RuntimeError for an input without the axes or elements, or settings that no pooling has."""
+    sizes = x.array.shape
+    if x.ndim not in (axes + 1, axes + 2) or any(
+        type(n) is int and n == 0 for n in sizes[x.ndim - axes - 1 :]
+    ):
+        raise RuntimeError(
+            f"{name}: Expected {axes + 1}D or {axes + 2}D (batch mode) tensor with optional 0 dim batch size for "
+            f"input, but got: {list(map(int, sizes))}"
+        )
+    for what, values in (("kernel size", kernel), ("stride", stride), ("dilation", dilation)):
+        if min(values) <= 0:
+            raise RuntimeError(f"{name}: {what} must be greater than zero, but got {values}")
+    if min(padding) < 0:
+        raise RuntimeError(f"{name}: pad must be non-negative, but got pad: {padding}")
+    if any(p > (d * (k - 1) + 1) // 2 for p, k, d in zip(padding, kernel, dilation, strict=True)):
+        raise RuntimeError(
+            f"{name}: pad should be at most half of effective kernel size, but got pad={padding}, kernel_size={kernel} "
+            f"and dilation={dilation}"
+        )
 
 
 def max_pool2d(
@@ -35,15 +62,16 @@ def max_pool2d(
     return_indices: bool = False,
 ) -> Any:
     """The maximum of each window; return_indices adds its position in the plane."""
-    if input.ndim == 3:
-        return batched(max_pool2d, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-    kernel = two(kernel_size)
+    kernel = two(kernel_size, "kernel_size")
     attrs = {
         "kernel": kernel,
-        "stride": kernel if stride is None or stride == [] else two(stride),
-        "padding": two(padding),
-        "dilation": two(dilation),
+        "stride": steps(stride, kernel),
+        "padding": two(padding, "padding"),
+        "dilation": two(dilation, "dilation"),
     }
+    check_windows("max_pool2d", input, 2, *attrs.values())
+    if input.ndim == 3:
+        return batched(max_pool2d, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
     wide = input
     if ceil_mode:
         wide = with_last_windows(input, attrs, float("-inf"))
@@ -90,12 +118,11 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The maximum of each window of the last axis."""
-    k = one(kernel_size)
-    s = k if stride is None else one(stride)
-    out = max_pool2d(
-        unsqueeze(input, -2), (1, k), (1, s), (0, one(padding)), (1, one(dilation)), ceil_mode, return_indices
-    )
+    """The maximum of each window of the last axis; return_indices adds its position there."""
+    k, p, d = one(kernel_size), one(padding), one(dilation)
+    (s,) = steps(stride, (k,))
+    check_windows("max_pool1d", input, 1, (k,), (s,), (p,), (d,))
+    out = max_pool2d(unsqueeze(input, -2), (1, k), (1, s), (0, p), (1, d), ceil_mode, return_indices)
     return tuple(squeeze(o, -2) for o in out) if return_indices else squeeze(out, -2)
 
 
@@ -109,16 +136,23 @@ def avg_pool2d(
     divisor_override: int | None = None,
 ) -> Tensor:
     """The mean of each window; padding counts as elements unless count_include_pad is False."""
+    kernel = two(kernel_size, "kernel_size")
+    attrs: dict[str, Any] = {
+        "kernel": kernel,
+        "stride": steps(stride, kernel),
+        "padding": two(padding, "padding"),
+    }
+    check_windows("avg_pool2d", input, 2, *attrs.values(), (1, 1))
+    if divisor_override == 0:
+        raise RuntimeError("divisor must be not zero")
     if input.ndim == 3:
         return batched(
             avg_pool2d, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
         )
-    kernel = two(kernel_size)
-    attrs: dict[str, Any] = {
-        "kernel": kernel,
-        "stride": kernel if stride is None or stride == [] else two(stride),
-        "padding": two(padding),
-    }
+    if input.array.dtype.kind in "iu":  # PyTorch divides whole sums, towards zero
+        wide = input.double()
+        out = avg_pool2d(wide, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        return trunc(out).to(input.dtype)
     area = kernel[0] * kernel[1]
     if divisor_override is not None:
         wide = with_last_windows(input, attrs, 0) if ceil_mode else input
@@ -159,69 +193,8 @@ def avg_pool1d(
     count_include_pad: bool = True,
 ) -> Tensor:
     """The mean of each window of the last axis."""
-    k = one(kernel_size)
-    s = k if stride is None else one(stride)
-    out = avg_pool2d(unsqueeze(input, -2), (1, k), (1, s), (0, one(padding)), ceil_mode, count_include_pad)
+    k, p = one(kernel_size), one(padding)
+    (s,) = steps(stride, (k,))
+    check_windows("avg_pool1d", input, 1, (k,), (s,), (p,), (1,))
+    out = avg_pool2d(unsqueeze(input, -2), (1, k), (1, s), (0, p), ceil_mode, count_include_pad)
     return squeeze(out, -2)
-
-
-def adaptive(function: Any, input: Tensor, output_size: Any) -> Tensor:
-    """Windows chosen so that the output has the given size: [floor(k·n/m), ceil((k+1)·n/m)) for place k of m."""
-    size = list(input.array.shape[-2:])
-    wanted = [n if m is None else m for n, m in zip(size, adaptive_size(output_size), strict=True)]
-    if all(n % m == 0 for n, m in zip(size, wanted, strict=True) if m):
-        kernel = tuple(n // m for n, m in zip(size, wanted, strict=True))
-        return function(input, kernel)
-    rows = [_band(input, -2, k, size[0], wanted[0]) for k in range(wanted[0])]
-    cells = [[_band(row, -1, k, size[1], wanted[1]) for k in range(wanted[1])] for row in rows]
-    return cat([cat([function(c, tuple(c.array.shape[-2:])) for c in row], -1) for row in cells], -2)
-
-
-def adaptive_size(value: Any) -> tuple[Any, Any]:
-    if value is None or isinstance(value, int):
-        return value, value
-    first, second = value
-    return first, second
-
-
-def _band(x: Tensor, dim: int, k: int, size: int, count: int) -> Tensor:
-    return slice_axis(
-        x, axis("adaptive pooling", dim, x.ndim), k * size // count, -(-(k + 1) * size // count)
-    )
-
-
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of windows that divide the plane into output_size parts."""
-    if adaptive_size(output_size) == (1, 1):
-        return labelled(mean(input, (-2, -1), keepdim=True), "Mean")
-    return adaptive(avg_pool2d, input, output_size)
-
-
-def adaptive_max_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Maxima of windows that divide the plane into output_size parts."""
-    return adaptive(max_pool2d, input, output_size)
-
-
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of windows that divide the last axis into output_size parts."""
-    return squeeze(adaptive_avg_pool2d(unsqueeze(input, -2), (1, one(output_size))), -2)
-
-
-def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Maxima of windows that divide the last axis into output_size parts."""
-    return squeeze(adaptive_max_pool2d(unsqueeze(input, -2), (1, one(output_size))), -2)
-
-
-def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """The windows of [N, C, H, W] as columns [N, C·KH·KW, windows]."""
-    k, d, p, s = two(kernel_size), two(dilation), two(padding), two(stride)
-    x = pad_axes(input, (0, 0, *p), (0, 0, *p)) if any(p) else input
-    n, c, h, w = x.array.shape
-    oh, ow = ((m - d[a] * (k[a] - 1) - 1) // s[a] + 1 for a, m in enumerate((h, w)))
-    parts = []
-    for i in range(k[0]):
-        for j in range(k[1]):
-            starts = (0, 0, i * d[0], j * d[1])
-            stops = (n, c, i * d[0] + s[0] * (oh - 1) + 1, j * d[1] + s[1] * (ow - 1) + 1)
-            parts.append(unsqueeze(slice_axes(x, starts, stops, (1, 1, s[0], s[1])), 2))
-    return reshape(cat(parts, 2), (n, c * k[0] * k[1], oh * ow))

@@ -1,82 +1,32 @@
-"""Padding, resizing and rearranging planes."""
+"""Axes resized: nearest, linear, cubic and area interpolation, with and without antialiasing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import warnings
 from typing import Any
 
-from ..tape import labelled
+import numpy as np
+
+from ..ops.types import DTYPES
 from ..tensor import Tensor
-from .arranging import flip, pad_axes
-from .joining import cat
-from .pooling import adaptive_avg_pool2d
+from .adaptive import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from .creation import from_numpy
+from .functions import floor
+from .ranges import arange
 from .scattering import index_select
-from .shaping import expand, reshape
-from .slicing import slice_axes, slice_axis
+from .shaping import expand, reshape, unsqueeze
 
+AREA = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)
 
-def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """Elements added at (or, where negative, taken from) both ends of the last axes.
+#: The axes that each mode resizes.
+AXES = {
+    "nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "area": (1, 2, 3),
+    "linear": (1,), "bilinear": (2,), "trilinear": (3,), "bicubic": (2,),
+}  # fmt: skip
 
-    pad: (before, after) of the last axis, then of the one before it, … mode: constant, reflect, replicate, circular.
-    """
-    if len(pad) % 2 or len(pad) > 2 * input.ndim:
-        raise RuntimeError(
-            f"Padding length should be less than or equal to two times the input dimension, and even, but got padding "
-            f"length {len(pad)} and input of dimension {input.ndim}"
-        )
-    pairs = [(pad[k], pad[k + 1]) for k in range(0, len(pad), 2)]
-    sides = [(0, 0)] * (input.ndim - len(pairs)) + pairs[::-1]
-    if mode != "constant":
-        for d, (before, after) in enumerate(sides):
-            if before or after:
-                input = wrapped_pad(input, d, before, after, mode)
-        return input
-    if any(a < 0 or b < 0 for a, b in sides):
-        shape = input.array.shape
-        starts = tuple(-a if a < 0 else 0 for a, _ in sides)
-        stops = tuple(n + b if b < 0 else n for n, (_, b) in zip(shape, sides, strict=True))
-        input = slice_axes(input, starts, stops, (1,) * input.ndim)
-        sides = [(a if a > 0 else 0, b if b > 0 else 0) for a, b in sides]
-    if not any(a or b for a, b in sides):
-        return input
-    fill = 0 if value is None else value
-    return labelled(
-        pad_axes(input, tuple(a for a, _ in sides), tuple(b for _, b in sides), fill), "ConstantPadNd"
-    )
-
-
-def wrapped_pad(x: Tensor, d: int, before: int, after: int, mode: str) -> Tensor:
-    """Padding with the tensor's own elements along one axis."""
-    n = x.array.shape[d]
-    limit = {"reflect": n - 1, "circular": n, "replicate": max(before, after, 0)}.get(mode)
-    if limit is None:
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
-    if before > limit or after > limit:
-        raise RuntimeError(
-            f"Padding size should be less than the corresponding input dimension, but got: padding "
-            f"({before}, {after}) at dimension {d} of input {list(map(int, x.array.shape))}"
-        )
-    parts = [x]
-    if before > 0:
-        parts.insert(0, _edge(x, d, before, mode, first=True))
-    if after > 0:
-        parts.append(_edge(x, d, after, mode, first=False))
-    out = cat(parts, d) if len(parts) > 1 else x
-    if before < 0 or after < 0:
-        size = out.array.shape[d]
-        out = slice_axis(out, d, max(-before, 0), size + min(after, 0))
-    return out
-
-
-def _edge(x: Tensor, d: int, count: int, mode: str, first: bool) -> Tensor:
-    n = x.array.shape[d]
-    if mode == "circular":
-        return slice_axis(x, d, n - count, n) if first else slice_axis(x, d, 0, count)
-    if mode == "reflect":
-        return flip(slice_axis(x, d, 1, count + 1) if first else slice_axis(x, d, n - 1 - count, n - 1), d)
-    end = slice_axis(x, d, 0, 1) if first else slice_axis(x, d, n - 1, n)
-    return expand(end, tuple(count if k == d else m for k, m in enumerate(x.array.shape)))
+#: Keys' kernel (Keys, Cubic Convolution Interpolation for Digital Image Processing, 1981): sharper without a filter.
+CUBIC, CUBIC_ANTIALIAS = -0.75, -0.5
 
 
 def interpolate(
@@ -85,62 +35,176 @@ def interpolate(
     scale_factor: Any = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
-    **_: Any,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
 ) -> Tensor:
-    """The planes of [N, C, H, W] (or [N, C, L]) resized: mode nearest, nearest-exact, linear, bilinear or area."""
-    axes_ = range(2, input.ndim)
-    old = [input.array.shape[d] for d in axes_]
-    if size is None and scale_factor is None:
-        raise ValueError("either size or scale_factor should be defined")
-    factors = list(scale_factor) if isinstance(scale_factor, (tuple, list)) else [scale_factor] * len(old)
-    if size is None:
-        new = [int(n * f) for n, f in zip(old, factors, strict=True)]
-    else:
-        new, factors = ([size] * len(old) if isinstance(size, int) else list(size)), [None] * len(old)
+    """The last axes of [N, C, L], [N, C, H, W] or [N, C, D, H, W] resized.
+
+    mode: nearest, nearest-exact, linear, bilinear, trilinear, bicubic or area. scale_factor is used for positions as
+    it is, unless recompute_scale_factor; align_corners maps ends to ends. antialias: bilinear and bicubic alone.
+    """
+    check(input, mode, align_corners, antialias)
+    old = list(input.array.shape[2:])
+    new, factors = sizes(old, size, scale_factor, recompute_scale_factor)
     if mode == "area":
-        return adaptive_avg_pool2d(input, new)
-    for d, n, m, f in zip(axes_, old, new, factors, strict=True):
-        input = resized(input, d, n, m, n / m if f is None else 1 / f, mode, bool(align_corners))
-    return input
+        return AREA[len(old) - 1](input, new)
+    whole = input.array.dtype.kind in "iu" and not mode.startswith("nearest")
+    x = input.float() if whole else input
+    for d, (n, m, factor) in enumerate(zip(old, new, factors, strict=True), 2):
+        ratio = n / m if factor is None else 1.0 / factor
+        x = resized(x, d, n, m, ratio, mode, bool(align_corners), antialias)
+    return x.round().clamp(0, 255).to(input.dtype) if whole else x
 
 
-def resized(x: Tensor, d: int, n: int, m: int, ratio: float, mode: str, align: bool) -> Tensor:
-    """One axis from n to m elements."""
-    import numpy as np
-
-    from .creation import from_numpy
-
-    k = np.arange(m)
-    if mode in ("nearest", "nearest-exact"):
-        at = np.floor((k + (0.5 if mode == "nearest-exact" else 0.0)) * ratio).astype(np.int64)
-        return index_select(x, d, from_numpy(np.clip(at, 0, n - 1)))
-    if mode not in ("linear", "bilinear"):
+def check(x: Tensor, mode: str, align_corners: bool | None, antialias: bool) -> None:
+    """ValueError and NotImplementedError as PyTorch's for settings that do not go together."""
+    if mode not in AXES or x.ndim - 2 not in AXES[mode]:
         raise NotImplementedError(
-            f"interpolate: mode {mode!r}; the modes are nearest, nearest-exact, linear, bilinear, area"
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {x.ndim}D) for the modes: nearest | "
+            f"linear | bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"
         )
-    place = k * ((n - 1) / max(m - 1, 1)) if align else np.maximum((k + 0.5) * ratio - 0.5, 0)
-    low = np.minimum(np.floor(place).astype(np.int64), n - 1)
-    high = np.minimum(low + 1, n - 1)
-    share = (place - low).astype(x.array.dtype).reshape((m,) + (1,) * (x.ndim - 1 - d))
-    weight = from_numpy(share)
-    return index_select(x, d, from_numpy(low)) * (1 - weight) + index_select(x, d, from_numpy(high)) * weight
+    if align_corners is not None and AXES[mode] == (1, 2, 3):
+        raise ValueError(
+            "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
+        )
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+        )
 
 
-def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """[*, C·r², H, W] as [*, C, H·r, W·r]."""
-    r = upscale_factor
-    *lead, c, h, w = input.array.shape
-    split = reshape(input, (*lead, c // (r * r), r, r, h, w))
-    n = len(lead)
-    order = [*range(n + 1), n + 3, n + 1, n + 4, n + 2]
-    return reshape(split.permute(order), (*lead, c // (r * r), h * r, w * r))
+def sizes(old: list[Any], size: Any, scale: Any, recompute: bool | None) -> tuple[list[Any], list[Any]]:
+    """The new size of each axis, and the factor that positions are computed with, if it is not old / new."""
+    if (size is None) == (scale is None):
+        why = "either size or scale_factor should be defined" if size is None else (
+            "only one of size or scale_factor should be defined")  # fmt: skip
+        raise ValueError(why)
+    given = scale if size is None else size
+    each = list(given) if isinstance(given, (tuple, list)) else [given] * len(old)
+    if len(each) != len(old):
+        raise ValueError(
+            f"Input and output must have the same number of spatial dimensions, but got input with spatial dimensions "
+            f"of {old} and {'scale_factor' if size is None else 'output size'} of {list(each)}"
+        )
+    if size is not None:
+        if recompute:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        new = each
+    else:
+        new = [scaled(n, f) for n, f in zip(old, each, strict=True)]
+    if any(type(m) is int and m <= 0 for m in new):
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input {old} and output {new}"
+        )
+    return new, [None] * len(old) if size is not None or recompute else each
 
 
-def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """[*, C, H·r, W·r] as [*, C·r², H, W]."""
-    r = downscale_factor
-    *lead, c, h, w = input.array.shape
-    split = reshape(input, (*lead, c, h // r, r, w // r, r))
-    n = len(lead)
-    order = [*range(n + 1), n + 2, n + 4, n + 1, n + 3]
-    return reshape(split.permute(order), (*lead, c * r * r, h // r, w // r))
+def scaled(n: Any, factor: float) -> Any:
+    """floor(n * factor); a symbolic size times a whole number stays symbolic."""
+    if float(factor).is_integer():
+        return n * int(factor)
+    return math.floor(n * factor)
+
+
+def resized(
+    x: Tensor, d: int, n: Any, m: Any, ratio: float, mode: str, align: bool, antialias: bool
+) -> Tensor:
+    """One axis from n to m elements, `ratio` old ones for each new one."""
+    if (
+        mode == "nearest"
+        and type(ratio) is float
+        and (times := round(1 / ratio)) * ratio == 1
+        and m == n * times
+    ):
+        shape = x.array.shape
+        spread = expand(unsqueeze(x, d + 1), (*shape[: d + 1], times, *shape[d + 1 :]))
+        return reshape(spread, (*shape[:d], m, *shape[d + 1 :]))
+    if antialias:
+        return filtered(x, d, n, m, (n - 1) / (m - 1) if align and m > 1 else ratio, mode)
+    wide = x.array.dtype == DTYPES["float64"]
+    place = arange(m, dtype="float64" if wide else "float32")
+    step = np.float64(ratio) if wide else np.float32(ratio)
+    if mode.startswith("nearest"):
+        at = floor((place + (0.5 if mode == "nearest-exact" else 0.0)) * float(np.float32(ratio)))
+        return index_select(x, d, at.long().clamp(0, n - 1))
+    if align:
+        position = place * ((n - 1) / (m - 1) if m > 1 else 0.0)
+    else:
+        position = (place + 0.5) * float(step) - 0.5
+    if mode != "bicubic":
+        position = position.clamp(min=0)
+    low = floor(position)
+    share, first = position - low, low.long()
+    weights = cubic_weights(share) if mode == "bicubic" else [1 - share, share]
+    begin = -1 if mode == "bicubic" else 0
+    return combined(x, d, n, [first + (begin + k) for k in range(len(weights))], weights)
+
+
+def combined(x: Tensor, d: int, n: Any, indices: list[Tensor], weights: list[Tensor]) -> Tensor:
+    """The weighted sum of elements along an axis; indices past an end are its last element."""
+    total: Tensor | None = None
+    tail = (1,) * (x.ndim - 1 - d)
+    for at, weight in zip(indices, weights, strict=True):
+        part = index_select(x, d, at.clamp(0, n - 1)) * reshape(weight.to(x.dtype), (-1, *tail))
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def cubic_weights(t: Tensor) -> list[Tensor]:
+    """Of the elements at -1, 0, 1, 2, for a position t beyond element 0."""
+    return [far(t + 1, CUBIC), near(t, CUBIC), near(1 - t, CUBIC), far(2 - t, CUBIC)]
+
+
+def near(x: Any, a: float) -> Any:
+    """Keys' kernel for |x| <= 1."""
+    return ((a + 2) * x - (a + 3)) * x * x + 1
+
+
+def far(x: Any, a: float) -> Any:
+    """Keys' kernel for 1 < |x| <= 2."""
+    return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+
+def filtered(x: Tensor, d: int, n: int, m: int, ratio: float, mode: str) -> Tensor:
+    """One axis resized with a filter as wide as the step, so that every element counts when it shrinks."""
+    half = 1.0 if mode == "bilinear" else 2.0
+    stretch = max(ratio, 1.0)
+    centre = ratio * (np.arange(m) + 0.5)
+    first = np.maximum((centre - half * stretch + 0.5).astype(np.int64), 0)
+    stop = np.minimum((centre + half * stretch + 0.5).astype(np.int64), n)
+    k = np.arange(int((stop - first).max()))
+    u = np.abs((k + first[:, None] - centre[:, None] + 0.5) / stretch)
+    if mode == "bilinear":
+        weight = np.maximum(1 - u, 0)
+    else:
+        a = CUBIC_ANTIALIAS
+        weight = np.where(u < 1, near(u, a), np.where(u < 2, far(u, a), 0))
+    weight = np.where(k < (stop - first)[:, None], weight, 0)
+    weight /= weight.sum(1, keepdims=True)
+    indices = [from_numpy(np.minimum(first + j, n - 1)) for j in k]
+    return combined(x, d, n, indices, [from_numpy(np.ascontiguousarray(weight[:, j])) for j in k])
+
+
+def upsample(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """The former name of interpolate."""
+    warnings.warn(
+        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+    )
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """interpolate with mode nearest."""
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """interpolate with mode bilinear and corners aligned."""
+    return interpolate(input, size, scale_factor, "bilinear", True)
