@@ -184,6 +184,28 @@ def test_wrong_samplers_say_what_is_wrong(make, error, message):
         make()
 
 
+@pytest.mark.parametrize("drop_last", [True, False])
+@pytest.mark.parametrize(("n", "replicas"), [(10, 3), (9, 3), (2, 5), (1, 1)])
+def test_distributed_sampler_divides_as_the_oracles_does(torch, n, replicas, drop_last):
+    for rank in range(replicas):
+        args = (range(n), replicas, rank, False, 0, drop_last)
+        ours, theirs = data.DistributedSampler(*args), torch.utils.data.DistributedSampler(*args)
+        assert list(ours) == list(theirs) and len(ours) == len(theirs)
+
+
+def test_distributed_sampler_shuffles_by_seed_and_epoch():
+    def parts(epoch, seed=0):
+        samplers = [data.DistributedSampler(range(8), 2, rank, seed=seed) for rank in range(2)]
+        for sampler in samplers:
+            sampler.set_epoch(epoch)
+        return [list(sampler) for sampler in samplers]
+
+    assert sorted(chain(*parts(0))) == list(range(8))
+    assert parts(0) == parts(0) != parts(1) and parts(0) != parts(0, seed=1)
+    with pytest.raises(ValueError, match="Invalid rank 2, rank should be in the interval"):
+        data.DistributedSampler(range(8), 2, 2)
+
+
 # ---- collation ----------------------------------------------------------------------------------------------
 
 SAMPLES = {
@@ -292,7 +314,7 @@ def test_streams():
         assert [batch for batch in loader] == [0, 1, 2]  # list() would ask for the length anew
 
 
-def test_there_are_no_workers():
+def test_outside_of_workers_there_is_no_worker_info():
     assert data.get_worker_info() is None
 
 
@@ -308,6 +330,7 @@ ARGUMENTS = {
     "batch sampler and drop_last": dict(batch_sampler=[[0]], drop_last=True),
     "no batches and drop_last": dict(batch_size=None, drop_last=True),
     "size zero": dict(batch_size=0),
+    "unknown start method": dict(num_workers=1, multiprocessing_context="spoon"),
 }
 
 
@@ -327,8 +350,3 @@ def test_streams_take_no_order(option):
     (name,) = option
     with pytest.raises(ValueError, match=f"IterableDataset: expected unspecified {name} option"):
         DataLoader(Stream(3), **option)
-
-
-def test_asking_for_workers_says_what_is_supported():
-    with pytest.raises(ValueError, match=r"num_workers=2 is not supported.*pass num_workers=0"):
-        DataLoader(Squares(3), num_workers=2)

@@ -1,22 +1,29 @@
-"""`DataLoader`: batches of a dataset, in this process."""
+"""`DataLoader`: batches of a dataset, fetched in this process or by workers."""
 
 from __future__ import annotations
 
 import math
-import warnings
+import multiprocessing
+import multiprocessing.context
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
+from .iterators import SingleProcessIterator
+from .progress import Progress, streams_of
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
+
+if TYPE_CHECKING:
+    from .parallel import WorkerIterator
 
 T_co = TypeVar("T_co", covariant=True)
 
 
-def get_worker_info() -> None:
-    """In a worker process, what is known of it; None in the main process."""
-    return None
+FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+"""Attributes that other ones were made from: they cannot be set later."""
+
+METHODS = ("multiprocessing", "thread")
 
 
 class DataLoader(Generic[T_co]):
@@ -27,8 +34,18 @@ class DataLoader(Generic[T_co]):
     one is read in its own order. With `batch_size=None` samples come one by one. `collate_fn` makes a batch of
     a list of samples, or with batch_size=None whatever is wanted of one.
 
-    Everything runs in the calling process: `num_workers` must be 0. `pin_memory` makes no difference.
+    With `num_workers` > 0 that many processes fetch and collate, `prefetch_factor` batches each ahead of the
+    program; their batches lie in shared memory, which is used again once no tensor refers to it. In them
+    `get_worker_info()` tells who they are, and the random numbers of Python, numpy and this package are seeded by
+    worker and epoch. `worker_init_fn(id)` is run in each of them first. `persistent_workers` outlive the epoch;
+    `timeout` is in seconds a batch; with `in_order=False` the batch that is ready first comes first.
+    `multiprocessing_context` is a start method or a context. `worker_method="thread"` loads in threads.
+
+    `state_dict()` in the middle of an epoch and `load_state_dict()` let another loader go on with the next batch.
+    `pin_memory` makes no difference.
     """
+
+    _ready = False
 
     def __init__(
         self,
@@ -50,8 +67,9 @@ class DataLoader(Generic[T_co]):
         persistent_workers: bool = False,
         pin_memory_device: str = "",
         in_order: bool = True,
+        worker_method: str = "multiprocessing",
     ) -> None:
-        check_workers(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context)
+        check_workers(num_workers, timeout, prefetch_factor, persistent_workers, worker_method)
         self.is_iterable = isinstance(dataset, IterableDataset)
         if self.is_iterable:
             check_iterable(shuffle=shuffle, sampler=sampler, batch_sampler=batch_sampler)
@@ -61,7 +79,7 @@ class DataLoader(Generic[T_co]):
         self.timeout, self.worker_init_fn, self.generator = timeout, worker_init_fn, generator
         self.multiprocessing_context, self.prefetch_factor = multiprocessing_context, prefetch_factor
         self.persistent_workers, self.pin_memory_device = persistent_workers, pin_memory_device
-        self.in_order, self.drop_last = in_order, drop_last
+        self.in_order, self.drop_last, self.worker_method = in_order, drop_last, worker_method
         self.batch_size = None if batch_sampler is not None else batch_size
         if sampler is None and not self.is_iterable:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
@@ -73,41 +91,62 @@ class DataLoader(Generic[T_co]):
         batched = batch_sampler is not None
         self.collate_fn = collate_fn or (default_collate if batched else default_convert)
         self._reported_length: int | None = None
+        self._iterator: WorkerIterator | None = None
+        self._progress: Progress | None = None
+        self._resumed: Progress | None = None
+        self._ready = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._ready and name in FIXED:
+            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
+        super().__setattr__(name, value)
+
+    @property
+    def multiprocessing_context(self) -> Any:
+        """How processes are started: a context, or None for the standard one."""
+        return self._context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        self._context = checked_context(context, self.num_workers)
 
     def __iter__(self) -> Iterator[Any]:
-        if self.is_iterable:
-            return self._batches_of_stream()
-        if self.batch_sampler is None:
-            return (self.collate_fn(self.dataset[index]) for index in self.sampler or ())
-        return map(self._fetch, self.batch_sampler)
+        if self.num_workers == 0:
+            return SingleProcessIterator(self)
+        if self._iterator is not None:
+            self._iterator.begin()
+            return self._iterator
+        from .parallel import WorkerIterator
 
-    def _fetch(self, indices: list[Any]) -> Any:
-        """The batch of the samples at `indices`."""
-        dataset = self.dataset
-        if self.collate_fn is default_collate and hasattr(dataset, "collated"):
-            batch = dataset.collated(indices)
-            if batch is not None:
-                return batch
-        if callable(getattr(dataset, "__getitems__", None)):
-            return self.collate_fn(dataset.__getitems__(indices))
-        return self.collate_fn([dataset[index] for index in indices])
+        iterator = WorkerIterator(self)
+        if self.persistent_workers:
+            self._iterator = iterator
+        return iterator
 
-    def _batches_of_stream(self) -> Iterator[Any]:
-        for number, samples in enumerate(self._samples_of_stream(), 1):
-            if self._reported_length is not None and number == self._reported_length + 1:
-                warnings.warn(
-                    f"Length of IterableDataset {self.dataset} was reported to be {self._reported_length} "
-                    f"batches (when accessing len(dataloader)), but {number} have been fetched.",
-                    stacklevel=2,
-                )
-            yield self.collate_fn(samples)
+    def _forget(self, iterator: WorkerIterator) -> None:
+        if self._iterator is iterator:
+            self._iterator = None
 
-    def _samples_of_stream(self) -> Iterator[Any]:
-        """Lists of samples, or single ones without batches."""
-        if self.batch_size is None:
-            yield from self.dataset
-        else:
-            yield from BatchSampler(self.dataset, self.batch_size, self.drop_last)
+    def _next_progress(self) -> Progress:
+        self._progress, self._resumed = self._resumed or Progress(), None
+        return self._progress
+
+    def state_dict(self) -> dict[str, Any]:
+        """How far the loader is: in the middle of an epoch, the batches that were handed out since it began.
+
+        Numbers and lists of them. What the dataset does at random is not in it.
+        """
+        progress = self._resumed or self._progress
+        if progress is None or progress.finished:
+            progress = Progress(streams=streams_of(self))
+        return progress.state()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Let the next iteration go on where `state` was taken: with the same order, after the same batch.
+
+        The samples of a stream that came before are read again and dropped.
+        """
+        self._resumed = Progress(**state, resumed=True)
 
     def __len__(self) -> int:
         """Number of batches; for an iterable dataset what follows from its own `__len__`, if it has one."""
@@ -121,9 +160,9 @@ class DataLoader(Generic[T_co]):
 
 
 def check_workers(
-    num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool, context: Any
+    num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool, method: str
 ) -> None:
-    """ValueError for wrong settings of worker processes, and for asking for any."""
+    """ValueError for wrong settings of workers."""
     if num_workers < 0:
         raise ValueError(
             "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
@@ -139,16 +178,33 @@ def check_workers(
         raise ValueError("prefetch_factor option should be non-negative")
     if persistent_workers and num_workers == 0:
         raise ValueError("persistent_workers option needs num_workers > 0")
-    if context is not None and num_workers == 0:
+    if method not in METHODS:
+        raise ValueError(f"worker_method should be one of {', '.join(METHODS)}, but got {method!r}")
+
+
+def checked_context(context: Any, num_workers: int) -> Any:
+    """A start method's context; ValueError for an unknown one or without workers, TypeError for anything else."""
+    if context is None:
+        return None
+    if num_workers == 0:
         raise ValueError(
             "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
             f"num_workers={num_workers}"
         )
-    if num_workers > 0:
-        raise ValueError(
-            f"num_workers={num_workers} is not supported: this DataLoader loads in the calling process alone; "
-            "pass num_workers=0"
+    if isinstance(context, str):
+        known = multiprocessing.get_all_start_methods()
+        if context not in known:
+            raise ValueError(
+                f"multiprocessing_context option should specify a valid start method in {known!r}, but got "
+                f"multiprocessing_context={context!r}"
+            )
+        return multiprocessing.get_context(context)
+    if not isinstance(context, multiprocessing.context.BaseContext):
+        raise TypeError(
+            "multiprocessing_context option should be a valid context object or a string specifying the start "
+            f"method, but got multiprocessing_context={context}"
         )
+    return context
 
 
 def check_iterable(**options: Any) -> None:

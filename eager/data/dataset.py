@@ -9,8 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from .. import functional as F
 from ..tensor import Tensor
+from . import collate
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -57,7 +60,20 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         """What `default_collate` makes of these samples, in one step; None in subclasses with other samples."""
         if type(self).__getitem__ is not TensorDataset.__getitem__:
             return None
-        return [tensor[list(indices)] for tensor in self.tensors]
+        return [rows(tensor, indices) for tensor in self.tensors]
+
+
+def rows(tensor: Tensor, indices: Sequence[int]) -> Tensor:
+    """These rows of a tensor, in the memory of batches where the tensor is an array off the tape."""
+    array, n = tensor.array, len(indices)
+    if type(array) is not np.ndarray or tensor.node is not None or not array.size or not n:
+        return tensor[list(indices)]
+    where = np.asarray(indices)
+    if where.dtype.kind != "i" or where.ndim != 1 or where.min() < 0 or where.max() >= len(array):
+        return tensor[list(indices)]
+    out = collate.new_array((n, *array.shape[1:]), array.dtype)
+    np.take(array, where, 0, out, mode="clip")  # with bounds to check numpy would fill a buffer first
+    return Tensor(out)
 
 
 class StackDataset(Dataset[Any]):
