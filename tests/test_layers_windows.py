@@ -170,3 +170,27 @@ def test_compiled_layers_are_the_eager_ones(text: str, shape: tuple[int, ...], t
     with tc.no_grad():
         wanted = layer(x).numpy()
     np.testing.assert_allclose(tc.runtime.load(tmp_path / "m.so")(x.numpy()), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"scale_factor": 2},
+        {"scale_factor": 1.5, "mode": "nearest"},
+        {"scale_factor": 2, "mode": "bilinear"},
+        {"size": (8, 8), "mode": "bilinear"},
+        {"size": (4, 10), "mode": "bicubic"},
+    ],
+)
+def test_images_of_any_size_are_resized(settings, tmp_path) -> None:
+    def f(x):
+        return tc.nn.functional.interpolate(x, **settings)
+
+    sizes = {0: {2: tc.Dim("h", min=2, max=64), 3: tc.Dim("w", min=2, max=64)}}
+    tc.jit.trace(f, (tc.randn(1, 2, 5, 6),), dynamic=sizes).compile(
+        tmp_path / "m.so", target="native", verify=False
+    )
+    model = tc.runtime.load(tmp_path / "m.so")
+    for shape in [(1, 2, 9, 7), (1, 2, 4, 13)]:
+        x = tc.randn(shape)
+        np.testing.assert_allclose(model(x.numpy()), f(x).numpy(), rtol=1e-5, atol=1e-5)

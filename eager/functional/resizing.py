@@ -11,6 +11,7 @@ import numpy as np
 from ..ops.types import DTYPES
 from ..tensor import Tensor
 from .adaptive import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from .arithmetic import minimum
 from .creation import from_numpy
 from .functions import floor
 from .ranges import arange
@@ -51,8 +52,7 @@ def interpolate(
     whole = input.array.dtype.kind in "iu" and not mode.startswith("nearest")
     x = input.float() if whole else input
     for d, (n, m, factor) in enumerate(zip(old, new, factors, strict=True), 2):
-        ratio = n / m if factor is None else 1.0 / factor
-        x = resized(x, d, n, m, ratio, mode, bool(align_corners), antialias)
+        x = resized(x, d, n, m, factor, mode, bool(align_corners), antialias)
     return x.round().clamp(0, 255).to(input.dtype) if whole else x
 
 
@@ -100,37 +100,32 @@ def sizes(old: list[Any], size: Any, scale: Any, recompute: bool | None) -> tupl
 
 
 def scaled(n: Any, factor: float) -> Any:
-    """floor(n * factor); a symbolic size times a whole number stays symbolic."""
-    if float(factor).is_integer():
-        return n * int(factor)
-    return math.floor(n * factor)
+    """floor(n * factor); a symbolic size times a fraction stays symbolic."""
+    if type(n) is int:
+        return math.floor(n * factor)
+    numerator, denominator = float(factor).as_integer_ratio()
+    return n * numerator // denominator
 
 
 def resized(
-    x: Tensor, d: int, n: Any, m: Any, ratio: float, mode: str, align: bool, antialias: bool
+    x: Tensor, d: int, n: Any, m: Any, factor: float | None, mode: str, align: bool, antialias: bool
 ) -> Tensor:
-    """One axis from n to m elements, `ratio` old ones for each new one."""
-    if (
-        mode == "nearest"
-        and type(ratio) is float
-        and (times := round(1 / ratio)) * ratio == 1
-        and m == n * times
-    ):
+    """One axis from n to m elements; `factor` times as many where that is not m / n exactly."""
+    if mode == "nearest" and (times := whole_factor(n, m, factor)):
         shape = x.array.shape
         spread = expand(unsqueeze(x, d + 1), (*shape[: d + 1], times, *shape[d + 1 :]))
         return reshape(spread, (*shape[:d], m, *shape[d + 1 :]))
     if antialias:
+        ratio = n / m if factor is None else 1.0 / factor
         return filtered(x, d, n, m, (n - 1) / (m - 1) if align and m > 1 else ratio, mode)
-    wide = x.array.dtype == DTYPES["float64"]
-    place = arange(m, dtype="float64" if wide else "float32")
-    step = np.float64(ratio) if wide else np.float32(ratio)
     if mode.startswith("nearest"):
-        at = floor((place + (0.5 if mode == "nearest-exact" else 0.0)) * float(np.float32(ratio)))
-        return index_select(x, d, at.long().clamp(0, n - 1))
+        at = floor(old_places(x, n, m, factor, 0.5 if mode == "nearest-exact" else 0.0, "float32"))
+        return index_select(x, d, bounded(at.long(), n))
+    dtype = "float64" if x.array.dtype == DTYPES["float64"] else "float32"
     if align:
-        position = place * ((n - 1) / (m - 1) if m > 1 else 0.0)
+        position = arange(m, dtype=dtype) * (n - 1) / (m - 1) if m > 1 else arange(m, dtype=dtype) * 0.0
     else:
-        position = (place + 0.5) * float(step) - 0.5
+        position = old_places(x, n, m, factor, 0.5, dtype) - 0.5
     if mode != "bicubic":
         position = position.clamp(min=0)
     low = floor(position)
@@ -140,12 +135,33 @@ def resized(
     return combined(x, d, n, [first + (begin + k) for k in range(len(weights))], weights)
 
 
+def whole_factor(n: Any, m: Any, factor: float | None) -> int:
+    """How often each element is repeated, where that is all there is to do; 0 elsewhere."""
+    if factor is not None:
+        return int(factor) if float(factor).is_integer() else 0
+    return m // n if type(n) is int and type(m) is int and m % n == 0 else 0
+
+
+def old_places(x: Tensor, n: Any, m: Any, factor: float | None, shift: float, dtype: str) -> Tensor:
+    """(k + shift) * n / m for each new element k, rounded as PyTorch does: a ratio in `dtype`, times k + shift."""
+    place = arange(m, dtype=dtype) + shift
+    if factor is None and not (type(n) is int and type(m) is int):
+        return place * n / m
+    ratio = n / m if factor is None else 1.0 / factor
+    return place * float(DTYPES[dtype].type(ratio))
+
+
+def bounded(index: Tensor, n: Any) -> Tensor:
+    """Positions within an axis of n elements, those past an end at the end."""
+    return index.clamp(0, n - 1) if type(n) is int else minimum(index.clamp(min=0), index * 0 + (n - 1))
+
+
 def combined(x: Tensor, d: int, n: Any, indices: list[Tensor], weights: list[Tensor]) -> Tensor:
     """The weighted sum of elements along an axis; indices past an end are its last element."""
     total: Tensor | None = None
     tail = (1,) * (x.ndim - 1 - d)
     for at, weight in zip(indices, weights, strict=True):
-        part = index_select(x, d, at.clamp(0, n - 1)) * reshape(weight.to(x.dtype), (-1, *tail))
+        part = index_select(x, d, bounded(at, n)) * reshape(weight.to(x.dtype), (-1, *tail))
         total = part if total is None else total + part
     assert total is not None
     return total
