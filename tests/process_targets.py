@@ -2,6 +2,7 @@
 
 import faulthandler
 import os
+import random
 import signal
 import time
 from collections.abc import Iterator
@@ -10,8 +11,9 @@ from contextlib import contextmanager
 import numpy as np
 
 import tapecast as tc
-from tapecast import nn
+from tapecast import multiprocessing as mp, nn
 from tapecast.nn import functional as F
+from tapecast.utils import data
 
 
 @contextmanager
@@ -106,3 +108,133 @@ def train(index, model: nn.Module, steps: tc.Tensor):
         F.mse_loss(model(x), y).backward()
         optimizer.step()
         steps[index] += 1
+
+
+# ---- workers of a loader --------------------------------------------------------------------------------------
+
+
+class Rows(data.Dataset):
+    """Sample i: an array of `size` numbers i, and i."""
+
+    def __init__(self, n: int = 20, size: int = 30000):
+        self.n, self.size = n, size
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, i):
+        return np.full(self.size, i, np.float32), i
+
+
+class Randoms(Rows):
+    """Sample i: the worker, and a random number of each kind."""
+
+    def __getitem__(self, i):
+        info = data.get_worker_info()
+        return info.id, random.randrange(1 << 30), np.random.randint(1 << 30), int(tc.randint(1 << 30, ()))
+
+
+class Infos(Rows):
+    """Sample i: what is known of the worker."""
+
+    def __getitem__(self, i):
+        info = data.get_worker_info()
+        return info.id, info.num_workers, info.seed, info.dataset.marked, os.getpid()
+
+    marked = False
+
+
+def mark(worker):
+    data.get_worker_info().dataset.marked = True
+
+
+class Failing(Rows):
+    """Sample 3 raises the exception that `make` makes."""
+
+    def __init__(self, make, n: int = 6):
+        super().__init__(n)
+        self.make = make
+
+    def __getitem__(self, i):
+        if i == 3:
+            raise self.make()
+        return i
+
+
+class TwoArguments(Exception):
+    def __init__(self, first, second):
+        super().__init__(f"{first} {second}")
+
+
+class Slow(Rows):
+    """Sample 0 takes `seconds`."""
+
+    def __init__(self, seconds: float, n: int = 4):
+        super().__init__(n)
+        self.seconds = seconds
+
+    def __getitem__(self, i):
+        if i == 0:
+            time.sleep(self.seconds)
+        return i
+
+
+class Suicidal(Rows):
+    """Sample 2 ends the process."""
+
+    def __init__(self, end):
+        super().__init__(6)
+        self.end = end
+
+    def __getitem__(self, i):
+        if i == 2:
+            self.end()
+        return i
+
+
+def kill_me():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leave_me():
+    os._exit(3)
+
+
+class Counted(Rows):
+    """Counts in shared memory how many samples were fetched."""
+
+    def __init__(self, n: int):
+        super().__init__(n)
+        self.fetched = mp.shared_array(np.zeros(n, np.int64))
+
+    def __getitem__(self, i):
+        self.fetched[i] += 1
+        return i
+
+
+class Share(data.IterableDataset):
+    """Worker w of n streams w, w + n, ... below `n`; `skip` samples fewer for worker 0."""
+
+    def __init__(self, n: int, short: int = 0):
+        self.n, self.short = n, short
+
+    def __iter__(self):
+        info = data.get_worker_info()
+        if info is None:
+            return iter(range(self.n))
+        end = self.n - self.short * info.num_workers if info.id == 0 else self.n
+        return iter(range(info.id, end, info.num_workers))
+
+
+class Objects(data.Dataset):
+    """Reading a sample touches every object of a container."""
+
+    def __init__(self, names):
+        self.names = names
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        time.sleep(0.05)
+        return sum(map(len, self.names))

@@ -15,7 +15,8 @@ from .progress import Progress, streams_of
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 
 if TYPE_CHECKING:
-    from .parallel import WorkerIterator
+    from .processes import Processes
+    from .threads import Threads
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -91,7 +92,7 @@ class DataLoader(Generic[T_co]):
         batched = batch_sampler is not None
         self.collate_fn = collate_fn or (default_collate if batched else default_convert)
         self._reported_length: int | None = None
-        self._iterator: WorkerIterator | None = None
+        self._pool: Processes | Threads | None = None  # the workers that persist
         self._progress: Progress | None = None
         self._resumed: Progress | None = None
         self._ready = True
@@ -113,19 +114,9 @@ class DataLoader(Generic[T_co]):
     def __iter__(self) -> Iterator[Any]:
         if self.num_workers == 0:
             return SingleProcessIterator(self)
-        if self._iterator is not None:
-            self._iterator.begin()
-            return self._iterator
         from .parallel import WorkerIterator
 
-        iterator = WorkerIterator(self)
-        if self.persistent_workers:
-            self._iterator = iterator
-        return iterator
-
-    def _forget(self, iterator: WorkerIterator) -> None:
-        if self._iterator is iterator:
-            self._iterator = None
+        return WorkerIterator(self)
 
     def _next_progress(self) -> Progress:
         self._progress, self._resumed = self._resumed or Progress(), None

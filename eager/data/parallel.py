@@ -27,30 +27,19 @@ class WorkerIterator(LoaderIterator):
     """
 
     def __init__(self, loader: DataLoader[Any]) -> None:
-        self.serial = 0
-        job = Job(
-            loader.dataset,
-            loader.collate_fn,
-            loader.batch_sampler is not None,
-            loader.is_iterable,
-            loader.batch_size,
-            loader.drop_last,
-            loader.worker_init_fn,
-            loader.num_workers,
-        )
         self.ahead = 2 if loader.prefetch_factor is None else max(1, loader.prefetch_factor)
-        self.pool: Any = (
-            Threads(job) if loader.worker_method == "thread"
-            else Processes(job, loader.multiprocessing_context, self.ahead * loader.num_workers)
-        )  # fmt: skip
-        self.close_at_exit = weakref.finalize(self, self.pool.close, GRACE_WHEN_LEFT)
-        self.warned = False
+        self.pool: Any = loader._pool or new_pool(loader, self.ahead)
+        if not loader.persistent_workers:
+            weakref.finalize(self, self.pool.close, GRACE_WHEN_LEFT)
+        elif loader._pool is None:
+            loader._pool = self.pool
+            weakref.finalize(loader, self.pool.close, GRACE_WHEN_LEFT)
         super().__init__(loader)
 
     def begin(self) -> None:
         super().begin()
         progress, n = self.progress, self.loader.num_workers
-        self.serial += 1
+        self.pool.serial = self.serial = self.pool.serial + 1
         self.pending = [0] * n  # batches under way
         self.given = list(progress.workers) or [0] * n
         if len(self.given) != n:
@@ -73,6 +62,11 @@ class WorkerIterator(LoaderIterator):
             self.pending[worker] += 1
 
     def next_batch(self) -> Any:
+        if self.pool.serial != self.serial:
+            raise RuntimeError(
+                "this iteration has ended, because another over the same DataLoader has begun: its workers are "
+                "persistent and can do one at a time; pass persistent_workers=False"
+            )
         try:
             return self.next_result()
         except KeyboardInterrupt:
@@ -153,9 +147,9 @@ class WorkerIterator(LoaderIterator):
         return ("failure" if isinstance(value, Failure) else kind), value
 
     def check_growth(self, handle: Any) -> None:
-        if self.warned or not handle.copied or handle.copied < COPIED_LIMIT:
+        if self.pool.warned or not handle.copied or handle.copied < COPIED_LIMIT:
             return
-        self.warned = True
+        self.pool.warned = True
         n, dataset = self.loader.num_workers, self.loader.dataset
         warnings.warn(
             growth_warning(handle.number, handle.process.pid, handle.copied, n, dataset), stacklevel=5
@@ -168,6 +162,23 @@ class WorkerIterator(LoaderIterator):
     def stop(self, grace: float) -> None:
         """End the workers; there are no more batches."""
         self.exhausted = True
-        self.close_at_exit.detach()
         self.pool.close(grace)
-        self.loader._forget(self)
+        if self.loader._pool is self.pool:
+            self.loader._pool = None
+
+
+def new_pool(loader: DataLoader[Any], ahead: int) -> Any:
+    """The workers of a loader, as processes or threads."""
+    job = Job(
+        loader.dataset,
+        loader.collate_fn,
+        loader.batch_sampler is not None,
+        loader.is_iterable,
+        loader.batch_size,
+        loader.drop_last,
+        loader.worker_init_fn,
+        loader.num_workers,
+    )
+    if loader.worker_method == "thread":
+        return Threads(job)
+    return Processes(job, loader.multiprocessing_context, ahead * loader.num_workers)

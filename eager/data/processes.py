@@ -17,9 +17,10 @@ import signal
 import socket
 import struct
 import time
+import weakref
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ..multiprocessing import segments
@@ -66,7 +67,7 @@ class ProcessLoop:
         collate.allocator[:] = [self.ring.empty]
 
     def run(self) -> None:
-        while (message := self.next_message()) is not None:
+        while message := self.next_message():
             kind, serial, *content = pickle.loads(message)
             if kind == "begin":
                 self.worker.begin(*content)
@@ -78,7 +79,7 @@ class ProcessLoop:
             del value
 
     def next_message(self) -> bytes | None:
-        """The next task; None when the loader is done or gone."""
+        """The next task; nothing when the loader is done or gone."""
         poll = select.poll()
         poll.register(self.tasks.fileno(), select.POLLIN)
         while not poll.poll(PATIENCE * 1000):
@@ -185,8 +186,21 @@ class Handle:
             self.mapped.discard(body)
 
     def close(self) -> None:
+        """Tell the worker to end. Closing the pipe would do, did not other processes hold its end as well."""
+        if not self.tasks.closed:
+            with suppress(OSError):
+                os.write(self.tasks.fileno(), header(0))
+        HANDLES.discard(self)
         self.tasks.close()
         self.socket.close()
+
+
+HANDLES: weakref.WeakSet[Handle] = weakref.WeakSet()
+
+
+def ends_of_loaders() -> list[Any]:
+    """This process's ends of the pipes and sockets of all workers, which a forked worker is to close."""
+    return [end for handle in HANDLES for end in (handle.tasks, handle.socket)]
 
 
 class Processes:
@@ -199,6 +213,8 @@ class Processes:
         check_resources(job.num_workers, in_flight)
         self.creator = os.getpid()
         self.broken = False  # a worker has died
+        self.warned = False  # of memory that is copied
+        self.serial = 0  # of the epoch
         self.workers: list[Handle] = []
         self.poll = select.poll()
         self.by_socket: dict[int, Handle] = {}
@@ -214,8 +230,7 @@ class Processes:
         reader, writer = context.Pipe(duplex=False)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         forks = context.get_start_method() == "fork"
-        ends = [end for handle in self.workers for end in (handle.tasks, handle.socket)]
-        inherited = [*ends, writer, ours] if forks else []
+        inherited = [*ends_of_loaders(), writer, ours] if forks else []
         process = context.Process(
             target=main, args=(job, number, reader, theirs, os.getpid(), inherited), daemon=True
         )
@@ -227,6 +242,7 @@ class Processes:
         ours.setblocking(False)
         handle = Handle(number, process, writer, ours)
         self.workers.append(handle)
+        HANDLES.add(handle)
         self.by_socket[ours.fileno()] = self.by_sentinel[process.sentinel] = handle
         self.poll.register(ours.fileno(), select.POLLIN)
         self.poll.register(process.sentinel, select.POLLIN)

@@ -147,9 +147,11 @@ class BatchPickler(pickle.Pickler):
 
     def __init__(self, ring: Ring) -> None:
         self.file = io.BytesIO()
-        super().__init__(self.file, protocol=5, buffer_callback=self.keep)
-        self.ring = ring
         self.places: list[Place] = []
+        places = self.places  # not `self`: in a cycle the arrays would live until the next collection
+        super().__init__(
+            self.file, protocol=5, buffer_callback=lambda b: places.append(ring.place(bytes_of(b)))
+        )
 
     def reducer_override(self, value: Any) -> Any:
         if type(value) is np.ndarray:
@@ -180,12 +182,12 @@ class BatchPickler(pickle.Pickler):
             order = tuple(np.argsort(axes).tolist())
         return pickle.PickleBuffer(array.reshape(-1).view(np.uint8)), array.shape, order
 
-    def keep(self, buffer: pickle.PickleBuffer) -> None:
-        raw: Any = buffer.raw()
-        flat = (
-            isinstance(raw.obj, np.ndarray) and raw.obj.dtype == np.uint8 and raw.obj.shape == (raw.nbytes,)
-        )
-        self.places.append(self.ring.place(raw.obj if flat else np.frombuffer(raw, np.uint8)))
+
+def bytes_of(buffer: pickle.PickleBuffer) -> np.ndarray[Any, Any]:
+    """The memory of a buffer as an array, the very one that the buffer is of where that is one of bytes."""
+    raw: Any = buffer.raw()
+    flat = isinstance(raw.obj, np.ndarray) and raw.obj.dtype == np.uint8 and raw.obj.shape == (raw.nbytes,)
+    return raw.obj if flat else np.frombuffer(raw, np.uint8)
 
 
 def rebuild_array(

@@ -54,7 +54,8 @@ class Threads:
     """The worker threads of an iterator."""
 
     def __init__(self, job: Job) -> None:
-        self.broken = False
+        self.broken = self.warned = False
+        self.serial = 0
         self.ready = threading.Condition()
         self.workers = [ThreadHandle(job, number, self.ready) for number in range(job.num_workers)]
 
