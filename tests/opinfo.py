@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy import special
 
 import tapecast as tc
 
@@ -231,18 +232,22 @@ def examine(name: str, dtypes: tuple[str, ...] = DTYPES, errors: bool = True, tr
 
 def attempt(op: Any, sample: Any, graded: bool, trace: bool = False) -> str | None:
     """One sample in both libraries: None when they agree. A sample torch itself refuses counts as agreed."""
-    args = (sample.input, *sample.args)
+    args, asked = (sample.input, *sample.args), REFERENCES.get(op.name, lambda f: f)(op.op)
     try:
-        want = op.op(*args, **sample.kwargs)
+        want = asked(*args, **sample.kwargs)
     except Exception:
         return None
-    random = any(part in RANDOM for part in op.name.split("."))
+    random = any(part in RANDOM for part in op.name.split(".")) or drops(op, sample)
     try:
         mine, mine_kw = ours(args), ours(sample.kwargs)
         got = function(op)(*mine, **mine_kw)
         undo = sample.output_process_fn_grad
         found = settled(op, sample, values(want), values(got))
         problem = difference(values(want), found, "value", exact=not random)
+        if problem and REFERENCES.get(op.name) is in_double:
+            problem = (
+                None if as_exact(values(op.op(*args, **sample.kwargs)), values(want), found) else problem
+            )
         if problem or not graded or random:
             return problem
         return gradients(undo(want), untorched(undo)(got), (args, sample.kwargs), (mine, mine_kw))
@@ -252,17 +257,158 @@ def attempt(op: Any, sample: Any, graded: bool, trace: bool = False) -> str | No
         return f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"
 
 
+def drops(op: Any, sample: Any) -> bool:
+    """Whether elements are dropped at random, in an operator that can do without."""
+    if op.name == "nn.functional.multi_head_attention_forward":
+        return bool(sample.args[9])
+    return bool(sample.kwargs.get("dropout_p"))
+
+
+def in_double(f: Any) -> Any:
+    """torch's function computed in double precision, its results rounded once to the dtype of the operands."""
+
+    def widened(*args: Any, **kwargs: Any) -> Any:
+        kind = next(leaves(args, torch.Tensor)).dtype
+        wide = torch.complex128 if kind.is_complex else torch.float64 if kind.is_floating_point else kind
+        args, kwargs = recast((args, kwargs), kind, wide)
+        return recast(f(*args, **kwargs), wide, kind)
+
+    return widened
+
+
+def as_exact(theirs: Any, exact: Any, found: Any) -> bool:
+    """Whether our largest error is that of torch in the same precision, or a rounding of the largest number.
+
+    Up to four times that of torch: with a few elements, luck decides.
+    """
+    if isinstance(exact, list):
+        return all(as_exact(*three) for three in zip(theirs, exact, found, strict=True))
+    if exact is None or exact.dtype != found.dtype or exact.shape != found.shape:
+        return exact is found
+    there, mine, size = (
+        np.abs(x).max(initial=0.0)
+        for x in (wide(theirs) - wide(exact), wide(found) - wide(exact), wide(exact))
+    )
+    return bool(mine <= max(4 * there, TOLERANCE[str(exact.dtype)] / 4 * size))
+
+
+def wide(x: Any) -> Any:
+    return x.astype(np.complex128)
+
+
+def recast(x: Any, old: torch.dtype, new: torch.dtype) -> Any:
+    """Containers with the tensors of one dtype in another."""
+    match x:
+        case torch.Tensor():
+            return x.to(new) if x.dtype == old else x
+        case dict():
+            return {k: recast(v, old, new) for k, v in x.items()}
+        case list() | tuple():
+            return type(x)(recast(v, old, new) for v in x)
+    return x
+
+
+def by_scipy(f: Any) -> Any:
+    """scipy's function of the same meaning: special_bessel_j0 is its j0."""
+    of = getattr(special, f.__name__.rpartition("_")[2])
+
+    def asked(x: torch.Tensor) -> torch.Tensor:
+        kind = x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
+        return torch.from_numpy(np.asarray(of(x.to(torch.float64).numpy()))).to(kind)
+
+    return asked
+
+
+def copied_into(f: Any) -> Any:
+    """as_strided_scatter as a copy into a view."""
+
+    def asked(x: torch.Tensor, source: torch.Tensor, *geometry: Any, **named: Any) -> torch.Tensor:
+        out = x.clone()
+        out.as_strided(*geometry, **named).copy_(source)
+        return out
+
+    return asked
+
+
+#: What is asked, made from torch's function, where that is wrong or coarser than what is compared.
+REFERENCES = {
+    # torch's gradient of the input is 1 where it is written over and 0 where it is not; gradcheck says so too.
+    "as_strided_scatter": copied_into,
+    # Off by up to 1e-6 near 5 in float64, where it passes from one expansion to the other.
+    "special.bessel_j0": by_scipy,
+    "special.bessel_j1": by_scipy,
+    "special.bessel_y0": by_scipy,
+    "special.bessel_y1": by_scipy,
+    # The squarings multiply the rounding of single precision; in bfloat16 the result is nan.
+    "matrix_exp": in_double,
+    "linalg.matrix_exp": in_double,
+    # In bfloat16 the sum is rounded after each matrix: off by 0.3 of 2.5.
+    "addbmm": in_double,
+    # Scores of some hundreds: a softmax multiplies their rounding.
+    "nn.functional.multi_head_attention_forward": in_double,
+}
+
+
 #: Searches that may name any of several equal elements, and which argument is the axis.
 UNSETTLED = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1, "mode": 0, "median": 0, "nanmedian": 0}
 
 
 def settled(op: Any, sample: Any, want: Any, got: Any) -> Any:
-    """Our positions, with torch's in their place where both name elements that are equal."""
+    """Our results, with torch's in their place where both are right.
+
+    Positions of elements that are equal; eigenvectors and singular vectors, which a sign, a phase or a rotation
+    among those of equal values leaves what they are.
+    """
+    if op.name in SPECTRA and alike(op.name, want, got):
+        return want
     if op.name not in UNSETTLED or sample.kwargs.get("stable"):
         return got
     if isinstance(want, list) and isinstance(got, list) and len(want) == len(got) == 2:
         return [got[0], settled_positions(op, sample, want[1], got[1])]
     return settled_positions(op, sample, want, got) if op.name == "argsort" else got
+
+
+SPECTRA = ("linalg.eig", "linalg.eigh", "linalg.svd", "svd")
+
+
+def alike(name: str, want: list[Any], got: list[Any]) -> bool:
+    """Whether the values are torch's, the vectors orthonormal (of norm 1) and the product of all the same matrix."""
+    if [(w.dtype, w.shape) for w in want] != [(g.dtype, g.shape) for g in got]:
+        return False
+    values_at = 1 if "svd" in name else 0
+    norms = [gram(name, v) for v in vectors(name, got)]
+    units = [np.broadcast_to(np.eye(n.shape[-1], dtype=n.dtype), n.shape) for n in norms]
+    return not difference(
+        [want[values_at], product(name, want), *units],
+        [got[values_at], product(name, got), *norms],
+        "",
+        slack=10.0,
+    )
+
+
+def vectors(name: str, parts: list[Any]) -> list[Any]:
+    """The eigenvectors, or the singular vectors on both sides, as columns."""
+    if "svd" not in name:
+        return parts[1:]
+    u, _, v = parts
+    return [u, v if name == "svd" else v.conj().swapaxes(-1, -2)]
+
+
+def gram(name: str, v: Any) -> Any:
+    """The products of the columns with each other; of vectors that need not be orthogonal with themselves alone."""
+    out = v.conj().swapaxes(-1, -2) @ v
+    return out * np.eye(out.shape[-1], dtype=out.dtype) if name == "linalg.eig" else out
+
+
+def product(name: str, parts: list[Any]) -> Any:
+    """The matrix that has these values and vectors."""
+    if "svd" not in name:
+        w, v = parts
+        back = np.linalg.inv(v) if name == "linalg.eig" else v.conj().swapaxes(-1, -2)
+        return v * w[..., None, :] @ back
+    u, v = vectors(name, parts)
+    k = parts[1].shape[-1]
+    return u[..., :k] * parts[1][..., None, :] @ v[..., :k].conj().swapaxes(-1, -2)
 
 
 def settled_positions(op: Any, sample: Any, want: Any, got: Any) -> Any:
@@ -323,24 +469,15 @@ def raises(op: Any, case: Any) -> str | None:
     try:
         op.op(sample.input, *sample.args, **sample.kwargs)
         return None  # listed as an error, but torch takes it
-    except Exception:
-        pass
+    except Exception as e:
+        # torch's own classes are known by what they derive from.
+        wanted = next(kind for kind in type(e).__mro__ if kind.__module__ == "builtins")
     try:
         function(op)(*ours((sample.input, *sample.args), leaf), **ours(sample.kwargs, leaf))
-    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError) as e:
-        kinds = (
-            (case.error_type, RuntimeError)
-            if case.error_type is not IndexError
-            else (IndexError, RuntimeError)
-        )
-        return (
-            None
-            if isinstance(e, kinds)
-            else f"wanted {case.error_type.__name__}, got {type(e).__name__}: {e}"
-        )
     except Exception as e:
-        return f"wanted {case.error_type.__name__}, got {type(e).__name__}: {e}"
-    return f"no error, torch raises {case.error_type.__name__} ({case.error_regex:.80})"
+        found = f"wanted {wanted.__name__}, got {type(e).__name__}: {e!s:.100}"
+        return None if isinstance(e, wanted) else found
+    return f"no error, torch raises {wanted.__name__} ({case.error_regex:.80})"
 
 
 def summary(sample: Any) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 
 from ..tape import labelled
 from ..tensor import Tensor
-from .base import cast_to, constant, cpp_name
+from .base import constant, cpp_name
 from .pointwise import add, cast, logical_and, logical_or, mul
-from .product import bmm, mm, mv, outer
-from .reduction import sum
+from .product import bmm, check_batches, mm, mv, outer
+from .shaping import reshape, transpose
 
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
@@ -19,8 +19,12 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
 
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * (the sum of the products of batch1 and batch2, matrix by matrix)."""
-    product = bmm(batch1, batch2)
-    return combined("addbmm", input, cast_to(sum(product, 0), product.array.dtype), beta, alpha)
+    check_batches(batch1, batch2)
+    count, rows, inner = batch1.array.shape
+    # One product over all terms, which is rounded once, of [rows, count * inner] and [count * inner, columns].
+    left = reshape(transpose(batch1, 0, 1), (rows, count * inner))
+    right = reshape(batch2, (count * inner, batch2.array.shape[2]))
+    return combined("addbmm", input, mm(left, right), beta, alpha)
 
 
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:

@@ -14,6 +14,8 @@ from .pointwise import abs, clamp, exp, log, neg, where, xlogy
 from .reduction import mean, sum
 from .shaping import broadcast_tensors, unsqueeze
 
+NO_REDUCTION = "{} is not a valid value for reduction; it is 'mean', 'sum' or 'none'"
+
 
 def reduced(loss: Tensor, reduction: str, label: str = "") -> Tensor:
     """A loss per element as the mean, the sum, or as it is."""
@@ -24,13 +26,15 @@ def reduced(loss: Tensor, reduction: str, label: str = "") -> Tensor:
     elif reduction == "none":
         out = loss
     else:
-        raise ValueError(f"{reduction} is not a valid value for reduction; it is 'mean', 'sum' or 'none'")
+        raise ValueError(NO_REDUCTION.format(reduction))
     return labelled(out, label) if label else out
 
 
 def legacy(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """The reduction, which two deprecated flags used to give."""
+    """The reduction, which two deprecated flags used to give; ValueError for a name that is none."""
     if size_average is None and reduce is None:
+        if reduction not in ("mean", "sum", "none", "batchmean"):
+            raise ValueError(NO_REDUCTION.format(reduction))
         return reduction
     if isinstance(size_average, str):
         raise ValueError(

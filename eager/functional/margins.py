@@ -178,6 +178,7 @@ def multi_margin_loss(
             f"multi_margin_loss: target tensor should be 1-D with size equal to the batch. Expected target size "
             f"[{count}], but got {list(target.shape)}"
         )
+    weights = None if weight is None else checked_weight(weight, classes)
     if target.dtype.name != "int64":
         raise RuntimeError(f"expected scalar type Long but found {target.dtype!r}")
     chosen = reshape(target, (-1, 1))
@@ -185,8 +186,8 @@ def multi_margin_loss(
     terms = clamp(margin - gather(rows, 1, chosen) + rows, min=0.0)
     if p == 2:
         terms = terms * terms
-    if weight is not None:
-        terms = terms * unsqueeze(checked_weight(weight, classes)[target.reshape(-1)], 1)
+    if weights is not None:
+        terms = terms * unsqueeze(weights[target.reshape(-1)], 1)
     others = chosen != class_numbers(rows)
     loss = sum(where(others, terms, 0.0), 1) / classes
     return reduced(loss if target.ndim and input.ndim > 1 else reshape(loss, target.array.shape), reduction)

@@ -20,11 +20,13 @@ from .base import cast_to, cpp_name
 def takes_out(function: Callable[..., Any] | None = None, *, exact: bool = False) -> Callable[..., Any]:
     """`function` with one more keyword, `out`: a tensor, or one for each of several results, to write to.
 
-    `exact`: the output must have the result's dtype; else its category must hold the result's.
+    `exact`: the output must have the result's dtype; else its category must hold the result's. What a function that
+    creates a tensor creates has the output's dtype.
     """
     if function is None:
         return lambda f: takes_out(f, exact=exact)
     name = function.__name__
+    creates = bool({"requires_grad", "options"} & inspect.signature(function).parameters.keys())
 
     @wraps(function)
     def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -33,6 +35,8 @@ def takes_out(function: Callable[..., Any] | None = None, *, exact: bool = False
         outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
         inputs = [*tensors_in(args), *tensors_in(kwargs.values())]
         check_outputs(name, outs, inputs)
+        if creates and kwargs.get("dtype") is None:
+            kwargs["dtype"] = outs[0].dtype
         result = function(*args, **kwargs)
         results = result if isinstance(result, tuple) else (result,)
         for to, value in zip(outs, results, strict=True):

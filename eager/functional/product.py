@@ -58,14 +58,19 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
 
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """Products of matrices, pair by pair along the first axis."""
+    check_batches(input, mat2)
+    return labelled(matmul(input, mat2), "Bmm")
+
+
+def check_batches(input: Tensor, mat2: Tensor) -> None:
+    """RuntimeError unless these are as many matrices as those, with rows for their columns."""
     if input.ndim != 3 or mat2.ndim != 3:
         raise RuntimeError("batch1 must be a 3D tensor, got " + f"{input.ndim}-D and {mat2.ndim}-D tensors")
-    if input.array.shape[0] != mat2.array.shape[0]:
+    if input.array.shape[0] != mat2.array.shape[0] or input.array.shape[2] != mat2.array.shape[1]:
         raise RuntimeError(
             f"Expected size for first two dimensions of batch2 tensor to be: [{int(input.array.shape[0])}, "
             f"{int(input.array.shape[2])}] but got: [{int(mat2.array.shape[0])}, {int(mat2.array.shape[1])}]."
         )
-    return labelled(matmul(input, mat2), "Bmm")
 
 
 def mv(input: Tensor, vec: Tensor) -> Tensor:

@@ -50,6 +50,8 @@ def arange(
     wanted = dtype_of("int64" if whole else get_default_dtype()) if dtype is None else dtype_of(dtype)
     if wanted.name == "int64" and not whole:  # int64 takes the bounds as integers before it counts
         start, end, step, whole = int(start), int(end), int(step), True
+        if step == 0:
+            raise ValueError("step must be nonzero")
     size = (end - start if step == 1 else -((start - end) // step)) if whole else ceil((end - start) / step)
     if not whole and wanted.category < FLOATING:
         start, step, whole = int(start), int(step), True
@@ -81,7 +83,9 @@ def range(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
     start, end = (0, start) if end is None else (start, end)
     check_range(start, end, step)
     options.setdefault("dtype", get_default_dtype())
-    return arange(start, start + step * (int((end - start) / step) + 0.5), step, **options)
+    last = start + step * int((end - start) / step)
+    whole = isinstance(start, int) and isinstance(step, int)
+    return arange(start, last + (step if whole else step * 0.5), step, **options)
 
 
 @takes_out

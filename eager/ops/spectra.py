@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from . import lapack
 from .lapack import on_host
 from .linalg import adjoint, column, complex_dtype, conj, diagonal_of, differences, real_dtype, row
@@ -32,7 +34,9 @@ def _eigh_vjp(F: Any, g: Any, out: Any, a: Any, *, lower: bool) -> tuple[Any]:
     inner = inner - F.diag_embed(diagonal_of(F, inner))
     if gw is not None:
         inner = inner + F.diag_embed(gw)
-    return (F.matmul(v, F.matmul(inner, adjoint(F, v))),)
+    ga = F.matmul(v, F.matmul(inner, adjoint(F, v)))
+    # What is not Hermitian of it says nothing: the matrix is.
+    return ((ga + adjoint(F, ga)) / 2,)
 
 
 library(
@@ -72,7 +76,8 @@ def _eig_vjp(F: Any, g: Any, out: Any, a: Any) -> tuple[Any]:
     if inner is None:
         return (None,)
     ga = F.linalg.rules.solve(turned, inner)
-    return (ga if a.dtype.is_complex else F.real(ga),)
+    # Of the matrix itself, which is not read, its shape and numpy dtype alone may be left.
+    return (ga if np.dtype(getattr(a, "array", a).dtype).kind == "c" else F.real(ga),)
 
 
 library(
