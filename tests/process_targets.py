@@ -1,5 +1,6 @@
 """What the processes of the tests run: importable by name in any of them, and with limits of time."""
 
+import ctypes
 import faulthandler
 import os
 import random
@@ -224,6 +225,19 @@ class Share(data.IterableDataset):
             return iter(range(self.n))
         end = self.n - self.short * info.num_workers if info.id == 0 else self.n
         return iter(range(info.id, end, info.num_workers))
+
+
+class BlasThreads(Rows):
+    """Sample i: how many threads numpy's products use."""
+
+    def __getitem__(self, i):
+        return blas_threads()
+
+
+def blas_threads() -> int:
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        path = next(line.split()[-1] for line in file if "openblas" in line and "numpy" in line)
+    return ctypes.CDLL(path).scipy_openblas_get_num_threads64_()
 
 
 class Objects(data.Dataset):

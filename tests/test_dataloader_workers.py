@@ -137,12 +137,15 @@ def test_a_batch_on_the_tape_is_refused():
 
 @pytest.mark.parametrize("context", ["spawn", "forkserver"])
 def test_other_start_methods(context: str):
-    loader = DataLoader(targets.Rows(6), 2, num_workers=2, multiprocessing_context=context)
-    assert second(loader) == [[0, 1], [2, 3], [4, 5]]
-    loader = DataLoader(
-        targets.Rows(3), num_workers=1, multiprocessing_context=multiprocessing.get_context("fork")
-    )
-    assert second(loader) == [[0], [1], [2]]
+    d = data.StackDataset(targets.Rows(6), SharedList(range(6)))
+    loader = DataLoader(d, 2, num_workers=2, multiprocessing_context=context)
+    assert [batch[1].tolist() for batch in loader] == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_contexts():
+    context = multiprocessing.get_context("fork")
+    loader = DataLoader(targets.Rows(3), num_workers=1, multiprocessing_context=context)
+    assert loader.multiprocessing_context is context and second(loader) == [[0], [1], [2]]
     with pytest.raises(TypeError, match="should be a valid context object"):
         DataLoader([1], num_workers=1, multiprocessing_context=5)
 
@@ -341,6 +344,12 @@ def test_workers_know_who_they_are():
     assert [s - seeds[0] for s in seeds[:3]] == [0, 1, 2]
     assert len(set(pids)) == 3 and os.getpid() not in pids
     assert data.get_worker_info() is None
+
+
+def test_worker_processes_compute_in_one_thread():
+    before = targets.blas_threads()
+    assert numbers(DataLoader(targets.BlasThreads(2), num_workers=1)) == [[1], [1]]
+    assert targets.blas_threads() == before
 
 
 def test_threads_know_who_they_are():
@@ -655,8 +664,3 @@ def test_a_shared_list_is_a_sequence():
         shared[3][0] = 1
     with pytest.raises(IndexError, match="index 6 is out of range for a SharedList of 6"):
         shared[6]
-
-
-def test_a_shared_list_in_processes_that_were_not_forked():
-    loader = DataLoader(SharedList(range(5)), 2, num_workers=1, multiprocessing_context="forkserver")
-    assert numbers(loader) == [[0, 1], [2, 3], [4]]

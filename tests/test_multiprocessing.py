@@ -251,7 +251,7 @@ import os, time
 from tapecast import multiprocessing as mp
 
 def sleep(index):
-    print(os.getpid(), flush=True)
+    os.write(1, b"%d\\n" % os.getpid())
     time.sleep(60)
 
 mp.spawn(sleep, nprocs=2, start_method="fork")
@@ -259,11 +259,9 @@ mp.spawn(sleep, nprocs=2, start_method="fork")
 
 
 def test_processes_end_with_their_parent():
-    parent = subprocess.Popen([sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE, text=True)
-    pids = [int(parent.stdout.readline()) for _ in range(2)]
-    parent.kill()
-    parent.wait()
-    parent.stdout.close()
+    with subprocess.Popen([sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE, text=True) as parent:
+        pids = [int(parent.stdout.readline()) for _ in range(2)]
+        parent.kill()
     assert targets.wait_until(lambda: not any(map(targets.is_running, pids)))
 
 

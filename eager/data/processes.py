@@ -6,6 +6,7 @@ others use. Messages are short, for batches lie in shared memory (`ring`).
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import gc
 import multiprocessing
@@ -33,6 +34,9 @@ from .worker import END, Failure, Job, Worker
 
 LONGEST = 1 << 17  # bytes of a message on the socket
 PATIENCE = 2.0  # seconds between looks at whether the parent is alive
+SET_THREADS = [
+    f"{prefix}openblas_set_num_threads{suffix}" for prefix in ("", "scipy_") for suffix in ("", "64_")
+]
 DESCRIPTORS = 6  # that the loader takes for each worker, those of starting it included
 
 
@@ -48,11 +52,22 @@ def main(
     for other in inherited:
         other.close()
     gc.freeze()  # a collection would write to all objects, and so copy the parent's memory
-    os.environ["TAPECAST_NUM_THREADS"] = "1"
+    use_one_thread()
     try:
         ProcessLoop(job, number, tasks, results, parent).run()
     except (BrokenPipeError, ConnectionError):
         pass  # nobody listens any more
+
+
+def use_one_thread() -> None:
+    """Let compiled models and numpy's products run in one thread: the other cores are for the other workers."""
+    os.environ["TAPECAST_NUM_THREADS"] = "1"
+    with suppress(OSError), open("/proc/self/maps", encoding="utf-8") as file:
+        for path in {line.split()[-1] for line in file if "openblas" in line}:
+            library = ctypes.CDLL(path)
+            for name in SET_THREADS:
+                if hasattr(library, name):
+                    getattr(library, name)(1)
 
 
 class ProcessLoop:
@@ -332,13 +347,16 @@ def without_interrupt() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+HINTS: dict[int, str] = {
+    signal.SIGKILL: " The system does that when memory runs out: use fewer workers or smaller batches.",
+    signal.SIGBUS: " That is a file that became shorter, or a full /dev/shm, in the dataset's own memory maps.",
+}
+
+
 def died(number: int, pid: int, code: int | None) -> str:
     """The message about a worker that ended without being asked to."""
     if code is not None and code < 0:
-        hint = {
-            signal.SIGKILL: " The system does that when memory runs out: use fewer workers or smaller batches.",
-            signal.SIGBUS: " That is a file that became shorter, or a full /dev/shm, in the dataset's own memory maps.",
-        }.get(-code, "")
+        hint = HINTS.get(-code, "")
         return f"DataLoader worker {number} (pid {pid}) is killed by signal: {signal_name(-code)}.{hint}"
     return (
         f"DataLoader worker {number} (pid(s) {pid}) exited unexpectedly with exit code {code}. With the start methods "

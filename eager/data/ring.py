@@ -180,7 +180,8 @@ class BatchPickler(pickle.Pickler):
             axes = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
             array = np.ascontiguousarray(array.transpose(axes))
             order = tuple(np.argsort(axes).tolist())
-        return pickle.PickleBuffer(array.reshape(-1).view(np.uint8)), array.shape, order
+        flat: Any = array.reshape(-1).view(np.uint8)
+        return pickle.PickleBuffer(flat), array.shape, order
 
 
 def bytes_of(buffer: pickle.PickleBuffer) -> np.ndarray[Any, Any]:
@@ -247,7 +248,8 @@ class Mapped:
         self.released.extend(number for number, _, _ in self.open(body)[1])
 
     def open(self, body: Any) -> tuple[bytes, Iterable[Place]]:
-        return pickle.loads(body if isinstance(body, bytes) else self.lease(body))
+        raw: Any = body if isinstance(body, bytes) else self.lease(body)
+        return pickle.loads(raw)
 
     def lease(self, place: Place) -> np.ndarray[Any, Any]:
         return np.asarray(Lease(self.segments[place[0]], place, self.released))

@@ -27,7 +27,7 @@ class SharedList(Sequence[T], Generic[T]):
         for item in items:
             buffers: list[pickle.PickleBuffer] = []
             raw = pickle.dumps(item, protocol=5, buffer_callback=buffers.append)
-            for piece in (raw, *(buffer.raw() for buffer in buffers)):
+            for piece in (memoryview(raw), *(buffer.raw() for buffer in buffers)):
                 data += bytes(-len(data) % ALIGNMENT)
                 begin = len(data)
                 data += piece
@@ -52,7 +52,7 @@ class SharedList(Sequence[T], Generic[T]):
         if not -n <= index < n:
             raise IndexError(f"index {index} is out of range for a SharedList of {n} objects")
         first, last = self._starts[index % n], self._starts[index % n + 1]
-        pieces = [self._data[begin:end] for begin, end in self._pieces[first:last].tolist()]
+        pieces: list[Any] = [self._data[begin:end] for begin, end in self._pieces[first:last].tolist()]
         return pickle.loads(pieces[0], buffers=pieces[1:])
 
     def __iter__(self) -> Iterator[T]:

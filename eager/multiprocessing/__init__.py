@@ -36,7 +36,7 @@ __all__ = [
     "shared_array",
     "spawn",
     "start_processes",
-    *multiprocessing.__all__,  # type: ignore[attr-defined]
+    *multiprocessing.__all__,
 ]
 
 register()

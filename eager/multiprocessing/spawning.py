@@ -63,7 +63,7 @@ class ProcessContext:
         its error is raised: ProcessRaisedException or ProcessExitedException.
         """
         ready = multiprocessing.connection.wait(list(self.sentinels), timeout=timeout)
-        ended = [self.sentinels.pop(sentinel) for sentinel in ready]  # type: ignore[index]
+        ended = [self.sentinels.pop(sentinel) for sentinel in ready]
         for index in ended:
             self.processes[index].join()
         failed = [index for index in ended if self.processes[index].exitcode != 0]
