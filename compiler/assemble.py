@@ -13,19 +13,20 @@ from .hosts import hosts_of
 from .layout import CHANNELS_LAST, STAGE, staged, stages, storage_orders
 from .library import Spec
 from .loops import Kernel
-from .lower import STATUS, Place, copy_kernel, lower_group
-from .memory import ALIGNMENT, live_values, plan
+from .lower import KERNELS, STATUS, SUMS, TILES, Place, copy_kernel, lower_group
+from .memory import ALIGNMENT, Value, live_values, plan
 from .passes.fuse import Fusion, Group, fuse
 from .unit import Location, Step, Unit
+from .winograd import Winograd, transformed, winograd_of
 
 #: What buffers are called, by role: x0, w1, y2. Loops are i0, i1, … and k0, k1, …; registers acc0, v0, ….
 LETTERS = {"in": "x", "out": "y", "temp": "t", "weight": "w", "status": "s"}
 
 
 class Assembly:
-    """One graph on its way to a unit."""
+    """One graph on its way to a unit. `tiles`: for a backend with a schedule for `lower/winograd.py`."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, tiles: bool = False) -> None:
         refuse_complex(graph)
         self.graph = graph
         self.fusion: Fusion = fuse(graph)
@@ -34,21 +35,35 @@ class Assembly:
         self.places: dict[Node, Place] = {}
         self.locations: dict[Node, Location] = {}
         self.staged = staged(self.fusion, outputs)
+        self.orders = storage_orders(graph, self.fusion, outputs)
+        self.tiles = self._by_tiles() if tiles else {}
         self.plan = plan(
-            [*live_values(self.fusion, graph.outputs, hosts=self.hosts), *stages(self.fusion, self.staged)]
+            [
+                *live_values(self.fusion, graph.outputs, hosts=self.hosts),
+                *stages(self.fusion, self.staged),
+                *rooms(self.fusion, self.tiles),
+            ]
         )
         self.constants: list[Any] = []
         self._place_all(outputs)
+
+    def _by_tiles(self) -> dict[Node, Winograd]:
+        """The groups whose convolution is computed by F(2×2, 3×3), by their roots."""
+        out = {}
+        for g in self.fusion.groups:
+            last = g.root in self.staged or self.orders[g.root] == CHANNELS_LAST
+            if w := winograd_of(g, self.orders, last):
+                out[g.root] = w
+        return out
 
     def _place_all(self, outputs: Sequence[Node]) -> None:
         for k, n in enumerate(self.graph.inputs):
             self._place(n, "in", Location("input", k))
         for k, n in enumerate(outputs):
             self._place(n, "out", Location("output", k))
-        orders = storage_orders(self.graph, self.fusion, outputs)
         for g in self.fusion.groups:
             if g.root not in self.places and g.root not in self.hosts:
-                self._place(g.root, "temp", Location("temp", self.plan.offsets[g.root]), orders[g.root])
+                self._place(g.root, "temp", Location("temp", self.plan.offsets[g.root]), self.orders[g.root])
         for value, pad in self.hosts.items():
             self.locations[value] = self.locations[pad]
             self.places[value] = self.places[pad]._replace(before=pad.attrs["before"], shape=pad.shape)
@@ -93,12 +108,19 @@ class Assembly:
         places = {n: self._seen(n) for n in (*g.inputs, g.root)}
         found = {STATUS: Location("temp", self.plan.total)}
         found |= {place.name: self.locations[self.fusion.stored(n)] for n, place in places.items()}
+        tiles = self.tiles.get(g.root)
+        if tiles is not None:
+            found[TILES], found[SUMS] = (
+                Location("temp", self.plan.offsets[n, g.root]) for n in (TILES, SUMS)
+            )
+            found[KERNELS] = Location("constant", len(self.constants))
+            self.constants.append(transformed(tiles.conv.inputs[1].value))
         if g.root not in self.staged:
-            yield self._numbered(lower_group(g, places, ""), found)
+            yield self._numbered(lower_group(g, places, "", tiles), found)
             return
         stage = Place("stage", "temp", CHANNELS_LAST)
         found["stage"] = Location("temp", self.plan.offsets[STAGE, g.root])
-        yield self._numbered(lower_group(g, {**places, g.root: stage}, ""), found)
+        yield self._numbered(lower_group(g, {**places, g.root: stage}, "", tiles), found)
         yield self._numbered(copy_kernel(g.root, stage, places[g.root], "in_order"), found)
 
     def _numbered(self, kernel: Kernel, found: Mapping[str, Location]) -> tuple[Kernel, dict[str, Location]]:
@@ -119,6 +141,14 @@ class Assembly:
         many = len(self.graph.outputs) > 1
         outputs = tuple(spec(n, f"output{k}" if many else "output") for k, n in enumerate(self.graph.outputs))
         return inputs, outputs
+
+
+def rooms(fusion: Fusion, tiles: Mapping[Node, Winograd]) -> Iterator[Value]:
+    """The workspace of convolutions by tiles: each at its own step alone."""
+    for step, g in enumerate(fusion.groups):
+        if g.root in tiles:
+            for name, size in zip((TILES, SUMS), tiles[g.root].room, strict=True):
+                yield Value((name, g.root), size, step, step)
 
 
 def refuse_complex(graph: Graph) -> None:

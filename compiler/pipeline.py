@@ -117,7 +117,7 @@ def optimise(graph: Graph, options: Options, debug: Debug, record: Record) -> Gr
 
 def unit_of(graph: Graph, debug: Debug) -> Unit:
     """Groups, canonical kernels and a place for every buffer, from an optimised graph."""
-    made = Assembly(graph)
+    made = Assembly(graph, tiles=True)
     unit = made.unit()
     debug.show("fusion", graph.name, partial(str, made.fusion))
     for name, kernel in unit.kernels.items():

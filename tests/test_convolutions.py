@@ -5,7 +5,10 @@ import pytest
 
 import tapecast as tc
 from tapecast import nn
-from tapecast.compiler.options import native_level
+from tapecast.compiler.assemble import Assembly
+from tapecast.compiler.options import Options, native_level
+from tapecast.compiler.passes import run_passes
+from tapecast.compiler.pipeline import pipeline_for
 
 LEVELS = [level for level in ("x86-64-v2", "x86-64-v3", "x86-64-v4") if level <= native_level()]
 
@@ -87,3 +90,67 @@ def test_long_sums_are_cut_in_blocks(level, rows, terms, columns, epilogue, tmp_
     with tc.no_grad():
         wanted = model.double()(x.double()).numpy()
     np.testing.assert_allclose(tc.runtime.load(tmp_path / "m.so")(x.numpy()), wanted, rtol=1e-5, atol=1e-5)
+
+
+class Residual(nn.Module):
+    """A 3 × 3 convolution between two others, with everything that may follow it in one kernel."""
+
+    def __init__(self, channels, out):
+        super().__init__()
+        self.first, self.last = nn.Conv2d(3, channels, 1), nn.Conv2d(out, 5, 1)
+        self.inner, self.norm = nn.Conv2d(channels, out, 3, padding=1), nn.BatchNorm2d(out)
+
+    def forward(self, x):
+        x = self.first(x)
+        y = tc.relu(self.norm(self.inner(x)))
+        return self.last(y + x if x.shape == y.shape else y)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    ("batch", "channels", "out", "size"),
+    [
+        (1, 32, 32, (24, 24)),
+        (2, 32, 48, (9, 7)),
+        (3, 64, 64, (15, 14)),
+        (5, 16, 64, (5, 6)),
+        (1, 48, 16, (31, 1)),
+    ],
+)
+def test_tiles_in_another_basis_agree_with_float64(level, batch, channels, out, size, tmp_path):
+    """F(2×2, 3×3): blocks with tiles to spare, images of odd sizes, tiles of several images in one block."""
+    model, x = Residual(channels, out).eval(), tc.randn(batch, 3, *size)
+    traced = tc.jit.trace(model, (x,), check=False)
+    traced.compile(tmp_path / "m.so", target=level, verify=False)
+    with tc.no_grad():
+        wanted = model.double()(x.double()).numpy()
+        eager = model.float()(x).numpy()
+    found = tc.runtime.load(tmp_path / "m.so")(x.numpy())
+    assert abs(found - wanted).max() <= 3 * abs(eager - wanted).max() + 1e-7
+
+
+def test_tiles_of_any_number_of_images(tmp_path):
+    model = Residual(32, 32).eval()
+    traced = tc.jit.trace(model, (tc.randn(2, 3, 12, 12),), dynamic={0: {0: "n"}}, check=False)
+    traced.compile(tmp_path / "m.so", target="native", verify=False)
+    loaded = tc.runtime.load(tmp_path / "m.so", threads=3)
+    for n in (1, 2, 7, 40):
+        x = tc.randn(n, 3, 12, 12)
+        with tc.no_grad():
+            wanted = model(x).numpy()
+        np.testing.assert_allclose(loaded(x.numpy()), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_which_convolutions_are_computed_by_tiles():
+    def chosen(channels, out, size, **settings):
+        model = nn.Sequential(
+            nn.Conv2d(3, channels, 1), nn.Conv2d(channels, out, 3, **settings), nn.Conv2d(out, 4, 1)
+        )
+        graph = tc.jit.trace(model.eval(), (tc.randn(1, 3, size, size),), check=False).graph
+        return bool(Assembly(run_passes(graph, pipeline_for(Options())), tiles=True).tiles)
+
+    assert chosen(64, 64, 56, padding=1) and chosen(32, 64, 26) and chosen(256, 256, 14, padding=1)
+    assert not chosen(64, 64, 56, stride=2) and not chosen(64, 64, 56, dilation=2)
+    assert not chosen(24, 64, 28) and not chosen(
+        512, 512, 7, padding=1
+    )  # lanes to spare; weights that cost more

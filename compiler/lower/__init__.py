@@ -10,5 +10,6 @@ written against, `group.py` the walk from root to buffers.
 
 from .group import Place, copy_kernel, lower_group
 from .scalars import STATUS
+from .winograd import KERNELS, SUMS, TILES
 
-__all__ = ["STATUS", "Place", "copy_kernel", "lower_group"]
+__all__ = ["KERNELS", "STATUS", "SUMS", "TILES", "Place", "copy_kernel", "lower_group"]

@@ -10,8 +10,10 @@ from ...tracer.graph import Node
 from ..loops import Body, Buffer, Const, Expr, For, If, Index, Kernel, Load, Scalar, Store, add, const, less
 from ..passes.fuse import Group
 from ..sizes import size_expr, size_names
+from ..winograd import Winograd
 from .attention import attention
 from .scalars import STATUS, LoopScalars, nest_allocs
+from .winograd import KERNELS, SUMS, TILES, winograd
 
 
 class Place(NamedTuple):
@@ -44,9 +46,14 @@ class Reader:
         return self.lowering.read(self.node, index)
 
 
-def lower_group(group: Group, places: Mapping[Node, Place], name: str) -> Kernel:
-    """The canonical kernel of `group`. `places` has an entry for the root and every value read from a buffer."""
-    return _Lowering(group, places).kernel(name)
+def lower_group(
+    group: Group, places: Mapping[Node, Place], name: str, tiles: Winograd | None = None
+) -> Kernel:
+    """The canonical kernel of `group`. `places` has an entry for the root and every value read from a buffer.
+
+    `tiles`: the group's convolution is computed by F(2×2, 3×3), in workspace of the kernel's own (TILES, SUMS).
+    """
+    return _Lowering(group, places, tiles).kernel(name)
 
 
 def copy_kernel(node: Node, source: Place, target: Place, name: str) -> Kernel:
@@ -64,8 +71,9 @@ def copy_kernel(node: Node, source: Place, target: Place, name: str) -> Kernel:
 
 
 class _Lowering:
-    def __init__(self, group: Group, places: Mapping[Node, Place]) -> None:
-        self.root, self.places, self.inside = group.root, places, set(group.nodes)
+    def __init__(self, group: Group, places: Mapping[Node, Place], tiles: Winograd | None = None) -> None:
+        self.root, self.places, self.inside, self.tiles = group.root, places, set(group.nodes), tiles
+        self.given: Expr | None = None  # the value of the convolution that `tiles` computes, where it is read
         self.s = LoopScalars()
         self.used: dict[str, Buffer] = {}
 
@@ -73,6 +81,8 @@ class _Lowering:
         root, place = self.root, self.places[self.root]
         if root.op is not None and root.op.name == "scaled_dot_product_attention":
             body = attention(root, self.read, self.store)
+        elif self.tiles is not None:
+            body = self.by_tiles(self.tiles)
         else:
             index = tuple(Index(f"i{axis}") for axis in range(len(root.shape)))
             body = self.border(index) if self.is_border() else self.value(index)
@@ -87,6 +97,24 @@ class _Lowering:
     def store(self, index: tuple[Expr, ...], value: Expr) -> Store:
         place = self.places[self.root]
         return Store(place.name, place.at(index), value)
+
+    def by_tiles(self, w: Winograd) -> Body:
+        """The group with its convolution by F(2×2, 3×3)."""
+
+        def result(index: tuple[Expr, ...], value: Expr) -> Body:
+            self.given = value
+            return self.value(index)
+
+        (x, weight) = w.conv.inputs
+        out, channels = map(int, weight.shape[:2])
+        body = winograd(w, lambda index: self.read(x, index), result)
+        for name, role, shape in (
+            (TILES, "temp", (w.parts, 16, w.block, channels)),
+            (SUMS, "temp", (w.parts, 16, w.block, out)),
+            (KERNELS, "weight", (16, channels, out)),
+        ):
+            self.used[name] = Buffer(name, tuple(map(const, shape)), "float32", role)
+        return body
 
     def value(self, index: tuple[Expr, ...]) -> Body:
         """The root's value at `index`, stored."""
@@ -135,6 +163,9 @@ class _Lowering:
         return Load(place.name, place.at(index), dtype_name(node.dtype))
 
     def compute(self, node: Node, index: tuple[Expr, ...]) -> Expr:
+        if self.tiles is not None and node is self.tiles.conv:
+            assert self.given is not None
+            return self.given
         if node.op is None or node not in self.inside:
             raise KeyError(f"{node.label} is read by the group of {self.root.label} but has no buffer")
         readers = [Reader(self, i) for i in node.inputs]

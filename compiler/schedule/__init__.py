@@ -1,8 +1,8 @@
 """Schedules: how a canonical kernel is run. A schedule is a function Kernel -> Kernel of the same meaning.
 
-`contract.py` tiles sums of products for registers, `attention.py` attention, `depthwise.py` the sums that every channel
-has for itself; `stream.py` does everything else on the CPU. `gpu.py` maps kernels to grid and block. `steps.py` has the
-steps they are made of.
+`contract.py` tiles sums of products for registers, `winograd.py` 3 × 3 convolutions in another basis, `attention.py`
+attention, `depthwise.py` the sums that every channel has for itself; `stream.py` does everything else on the CPU.
+`gpu.py` maps kernels to grid and block. `steps.py` has the steps they are made of.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from .depthwise import match_depthwise, schedule_depthwise
 from .machine import MACHINES, PANEL, Machine
 from .steps import unwrap
 from .stream import collapse, schedule_stream
+from .winograd import match_winograd, schedule_winograd
 
 __all__ = ["MACHINES", "PANEL", "Machine", "Pack", "schedule_all", "schedule_cpu"]
 
@@ -30,6 +31,9 @@ def schedule_cpu(kernel: Kernel, machine: Machine) -> tuple[Kernel, tuple[Pack, 
     attention = match_attention(kernel)
     if attention is not None:
         return schedule_attention(kernel, attention, machine), ()
+    blocks = match_winograd(kernel)
+    if blocks is not None:
+        return schedule_winograd(kernel, blocks, machine)
     kernel = collapse(kernel)
     contraction = match(kernel)
     if contraction is not None:

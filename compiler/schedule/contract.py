@@ -72,7 +72,8 @@ BLOCK = 64
 
 @dataclass(frozen=True)
 class Pack:
-    """A weight rewritten at build time: `packed[panel, k…, lane] = source[index(j = 16*panel + lane, k…)]`."""
+    """A weight rewritten at build time: `packed[panel, k…, lane] = source[index(j = 16*panel + lane, k…)]`, where k…
+    are the loops of the sum, behind those of a batch of weights."""
 
     source: str
     packed: str
@@ -163,6 +164,11 @@ def schedule_contraction(kernel: Kernel, c: Contraction, machine: Machine) -> tu
     return with_packed(kernel, pack, body), (pack,)
 
 
+def block_of_products(c: Contraction, machine: Machine, pack: Pack) -> Body:
+    """The tiles of a contraction one after another, for a kernel in which they are one step among others."""
+    return _Tiles(c, machine, pack).serial()
+
+
 def with_packed(kernel: Kernel, pack: Pack, body: Body) -> Kernel:
     """The kernel with another body, which reads the packed weight in the place of the one it is made from."""
     panels = -(-pack.columns // PANEL)
@@ -219,14 +225,15 @@ def filling(rows: int) -> float:
 
 
 def packing(c: Contraction, buffers: Mapping[str, Buffer]) -> Pack | None:
-    """How the vector operand is packed, if it is a weight that only columns and sums index."""
-    if buffers[c.vector.buffer].role != "weight" or not all(isinstance(k.extent, Const) for k in c.sums):
+    """How the vector operand is packed, if it is a weight that columns, sums and a batch of known size index."""
+    if buffers[c.vector.buffer].role != "weight":
         return None
-    used = loops.expressions((Store("", c.vector.index, const(0)),))
-    if any(isinstance(e, Index) and e.var not in {c.column.var, *(k.var for k in c.sums)} for e in used):
+    used = {e.var for e in loops.expressions((Store("", c.vector.index, const(0)),)) if isinstance(e, Index)}
+    inner = (*(loop for loop in c.outer if loop.var in used), *c.sums)
+    if not all(isinstance(k.extent, Const) for k in inner) or used - {c.column.var, *(k.var for k in inner)}:
         return None
     assert isinstance(c.column.extent, Const)
-    sums = tuple((k.var, int(k.extent.value)) for k in c.sums if isinstance(k.extent, Const))
+    sums = tuple((k.var, int(k.extent.value)) for k in inner if isinstance(k.extent, Const))
     return Pack(
         c.vector.buffer,
         f"{c.vector.buffer}.panels",
@@ -309,6 +316,18 @@ class _Tiles:
         extent, change = flatten(nest, "cell")
         rounds = For("block_of_terms", const(self.blocks), "serial", ()) if self.blocks > 1 else None
         return parallel(extent, "cell", self._parts(extent), change(body), rounds)
+
+    def serial(self) -> Body:
+        """All tiles in plain loops, strips innermost."""
+        columns = For("g", const(self.full + bool(self.last)), "serial", ())
+        body = self.groups()
+        for loop in (
+            For("s", loops.ceildiv(self.rows, self.height), "serial", ()),
+            columns,
+            *reversed(self.c.outer),
+        ):
+            body = (loop.replace(body=body),)
+        return body
 
     def groups(self) -> Body:
         """The tile of column group `g`: the usual one, or the narrower or ragged one at the end."""

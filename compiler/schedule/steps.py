@@ -79,7 +79,7 @@ def _jam(var: str, extent: int, s: Stmt) -> Stmt:
 
 
 def jam_tile(height: int, width: int, registers: int, body: Body) -> Body:
-    """`body` for `height` rows `p`, of which each has a number that is broadcast, and `width` vectors `c`, side by side.
+    """`body` for `height` rows `p`, each with a number that is broadcast, and `width` vectors `c`, side by side.
 
     Row by row where registers are few: the vectors stay, and a row's number is broadcast, used and forgotten."""
     if height * width + height >= registers:
