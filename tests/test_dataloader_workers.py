@@ -126,6 +126,38 @@ def test_anything_arrives_as_it_was():
         assert segments.segment_of(batch["arrays"][0]) is not None
 
 
+class Many(data.Dataset):
+    """Sample i: the given number of arrays."""
+
+    def __init__(self, count: int):
+        self.count = count
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        return [np.full(3 + 30000 * (k % 100 == 0), i + k) for k in range(self.count)]
+
+
+def test_batches_of_thousands_of_arrays():
+    for i, sample in enumerate(DataLoader(Many(3000), batch_size=None, num_workers=2)):
+        assert len(sample) == 3000 and all((t == i + k).all() for k, t in enumerate(sample))
+
+
+class Indices(targets.Rows):
+    def __getitem__(self, i):
+        return i
+
+
+def test_many_long_tasks_and_many_results_at_once():
+    """More than the pipe and the socket hold."""
+    order = [list(range(20000))] * 20 + [[0]] * 600
+    loader = DataLoader(
+        Indices(20000), batch_sampler=order, num_workers=1, prefetch_factor=600, collate_fn=len
+    )
+    assert list(loader) == list(map(len, order))
+
+
 def refuse(samples):
     return tc.ones(2, requires_grad=True) * 2
 

@@ -44,7 +44,13 @@ DESCRIPTORS = 6  # that the loader takes for each worker, those of starting it i
 
 
 def main(
-    job: Job, number: int, tasks: Any, results: socket.socket, parent: int, inherited: list[Any]
+    job: Job,
+    number: int,
+    tasks: Any,
+    results: socket.socket,
+    parent: int,
+    inherited: list[Any],
+    strategy: str,
 ) -> None:
     """What a worker process runs until the loader closes the pipe or is gone."""
     signal.signal(signal.SIGINT, lambda *_: None)  # the parent is interrupted too, and raises it once
@@ -53,6 +59,7 @@ def main(
         other.close()
     gc.freeze()  # a collection would write to all objects, and so copy the parent's memory
     use_one_thread()
+    segments.strategy[0] = strategy
     try:
         ProcessLoop(job, number, tasks, results, parent).run()
     except (BrokenPipeError, ConnectionError):
@@ -247,7 +254,9 @@ class Processes:
         forks = context.get_start_method() == "fork"
         inherited = [*ends_of_loaders(), writer, ours] if forks else []
         process = context.Process(
-            target=main, args=(job, number, reader, theirs, os.getpid(), inherited), daemon=True
+            target=main,
+            args=(job, number, reader, theirs, os.getpid(), inherited, segments.strategy[0]),
+            daemon=True,
         )
         with without_interrupt():
             process.start()
