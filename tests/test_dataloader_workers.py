@@ -12,6 +12,7 @@ import textwrap
 import time
 from collections import namedtuple
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 
@@ -290,6 +291,31 @@ def test_too_few_descriptors_are_noticed_before_the_start():
             iter(DataLoader([1], num_workers=4))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+
+
+def test_running_out_of_descriptors_is_an_exception():
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    batches = iter(DataLoader(targets.Slow(0.5), num_workers=1))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limit[1]))
+    try:
+        with pytest.raises(
+            OSError, match=r"memory of worker 0 .* no file descriptor left .*`ulimit -n 4096`"
+        ):
+            next(batches)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+
+
+class ThreadsInside(targets.Rows):
+    def __getitem__(self, i):
+        with ThreadPoolExecutor(4) as pool:
+            parts = list(pool.map(lambda k: data.default_collate([np.full(20000, i + k)] * 2), range(8)))
+        return tc.stack(parts)
+
+
+def test_a_dataset_may_collate_in_threads():
+    for i, x in enumerate(DataLoader(ThreadsInside(6), batch_size=None, num_workers=1)):
+        assert (x == i + tc.arange(8).reshape(8, 1, 1)).all()
 
 
 def test_too_little_memory_is_noticed_before_the_start(monkeypatch: pytest.MonkeyPatch):

@@ -72,7 +72,7 @@ class WorkerIterator(LoaderIterator):
         except KeyboardInterrupt:
             self.stop(0)
             raise
-        except RuntimeError:
+        except (RuntimeError, OSError):
             if self.pool.broken:
                 self.stop(0)
             raise

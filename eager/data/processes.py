@@ -167,6 +167,7 @@ class Handle:
         self.number, self.process, self.tasks, self.socket = number, process, tasks, results
         self.mapped = Mapped()
         self.results: deque[tuple[str, int, Any]] = deque()
+        self.broken = False  # the process has died, or what it says cannot be taken in any more
         self.copied: int | None = None
         self.extra: int | None = None
 
@@ -189,6 +190,9 @@ class Handle:
             return False
         kind, number, content, report = pickle.loads(data)
         if kind == "segment":
+            if not descriptors:
+                self.broken = True
+                raise OSError(errno.EMFILE, OUT_OF_DESCRIPTORS.format(worker=self.describe()))
             self.mapped.segments[number] = segment = Segment(descriptors[0], content)
             segment.close()
         elif kind == "drop":
@@ -234,7 +238,6 @@ class Processes:
             context = multiprocessing.get_context(context)
         check_resources(job.num_workers, in_flight)
         self.creator = os.getpid()
-        self.broken = False  # a worker has died
         self.warned = False  # of memory that is copied
         self.serial = 0  # of the epoch
         self.workers: list[Handle] = []
@@ -247,6 +250,11 @@ class Processes:
         except BaseException:
             self.close(0)
             raise
+
+    @property
+    def broken(self) -> bool:
+        """Whether there is no going on."""
+        return any(handle.broken for handle in self.workers)
 
     def start(self, job: Job, number: int, context: Any) -> None:
         reader, writer = context.Pipe(duplex=False)
@@ -318,7 +326,7 @@ class Processes:
     def raise_if_dead(self, handle: Handle) -> None:
         handle.process.join(timeout=5)
         code, pid = handle.process.exitcode, handle.process.pid
-        self.broken = True
+        handle.broken = True
         raise RuntimeError(died(handle.number, pid, code))
 
     def close(self, grace: float) -> None:
@@ -356,6 +364,10 @@ def without_interrupt() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+OUT_OF_DESCRIPTORS = (
+    "the memory of {worker} of a DataLoader did not arrive, because this process has no file descriptor left for it; "
+    "raise the limit (`ulimit -n 4096`), or close files and sockets"
+)
 HINTS: dict[int, str] = {
     signal.SIGKILL: " The system does that when memory runs out: use fewer workers or smaller batches.",
     signal.SIGBUS: " That is a file that became shorter, or a full /dev/shm, in the dataset's own memory maps.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -65,9 +66,15 @@ class Ring:
         self.released: deque[int] = deque()
         self.common: Slot | None = None  # where small arrays go now
         self.count = 0
+        self.thread = threading.get_ident()
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """An array of any contents in shared memory. OSError where there is no more of it."""
+        """An array of any contents in shared memory. OSError where there is no more of it.
+
+        In other threads that a dataset may have, it is one in ordinary memory.
+        """
+        if threading.get_ident() != self.thread:
+            return np.empty(shape, dtype)
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         return self.allocate(size)[:size].view(dtype).reshape(shape)
 
