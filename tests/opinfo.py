@@ -344,6 +344,10 @@ REFERENCES = {
     "linalg.matrix_exp": in_double,
     # In bfloat16 the sum is rounded after each matrix: off by 0.3 of 2.5.
     "addbmm": in_double,
+    # Likewise after each tap of the kernel: off by 0.4 of 3.5.
+    "nn.functional.conv_transpose1d": in_double,
+    "nn.functional.conv_transpose2d": in_double,
+    "nn.functional.conv_transpose3d": in_double,
     # Scores of some hundreds: a softmax multiplies their rounding.
     "nn.functional.multi_head_attention_forward": in_double,
 }

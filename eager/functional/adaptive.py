@@ -58,7 +58,12 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 
 
 def wanted_size(name: str, x: Tensor, axes: int, output_size: Any) -> tuple[Any, ...]:
-    """The output's size along each axis. RuntimeError for a size or an input that does not do."""
+    """The output's size along each axis. RuntimeError for a size or an input that does not do.
+
+    ValueError, as in PyTorch, for too few axes where the size is a sequence.
+    """
+    if axes > 1 and x.ndim <= axes and isinstance(output_size, (tuple, list)):
+        raise ValueError(f"{name}: Input dimension should be at least {axes + 1}, got {x.ndim}")
     given = (
         (output_size,) * axes if output_size is None or isinstance(output_size, int) else tuple(output_size)
     )
