@@ -326,19 +326,19 @@ def test_too_little_memory_is_noticed_before_the_start(monkeypatch: pytest.Monke
 
 
 def test_copied_memory_is_noticed_and_a_shared_list_has_none(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(parallel, "COPIED_LIMIT", 2 << 20)
-    names = [f"name {i}" for i in range(60000)]
+    monkeypatch.setattr(parallel, "COPIED_LIMIT", 6 << 20)
+    names = [f"name {i}" for i in range(150000)]
     expected = [[sum(map(len, names))]] * 4
 
-    def measured() -> memory.Memory:
-        out = original()
+    def measured(forked: bool) -> memory.Memory:
+        out = original(forked)
         out.pause, out.next = 0, 0
         return out
 
     original = memory.Memory
     monkeypatch.setattr("tapecast.eager.data.processes.Memory", measured)
     with pytest.warns(
-        UserWarning, match=r"has copied [\d.]+ MiB .*process_targets.Objects \(its `names`: list of 60000"
+        UserWarning, match=r"has copied [\d.]+ MiB .*process_targets.Objects \(its `names`: list of 150000"
     ):
         assert numbers(DataLoader(targets.Objects(names), num_workers=1)) == expected
     assert (

@@ -14,29 +14,26 @@ COPIED_LIMIT = 64 << 20
 
 
 class Memory:
-    """Measures this process now and then, from what it was at the start."""
+    """Measures this process now and then, from what it is now: all of it shared, if it was `forked` a moment ago."""
 
-    def __init__(self) -> None:
-        self.start = measure()
+    def __init__(self, forked: bool) -> None:
+        # The exact figures take the system longer than a fork does; these it has at hand.
+        anonymous = anonymous_memory()
+        self.start = 0 if forked else anonymous, anonymous, faulted_memory()
+        self.latest: tuple[int, int] | None = None
         self.pause = 0.25
         self.next = time.monotonic() + self.pause
 
-    def report(self) -> tuple[int, int] | None:
-        """Bytes taken since the start, and bytes that were copied; None when it is not yet time again."""
+    def look(self) -> None:
+        """Measure, when it is time again: `latest` is then bytes taken since the start, and bytes that were copied."""
         now = time.monotonic()
-        if self.start is None or now < self.next:
-            return None
-        found = measure()
-        cost = time.monotonic() - now
-        self.pause = min(10.0, max(2 * self.pause, 50 * cost))
-        self.next = now + self.pause
-        if found is None:
-            return None
-        private, anonymous, faults = (a - b for a, b in zip(found, self.start, strict=True))
-        # A copied page was there before, so that what is private grows by more than what there is. The parent makes
-        # pages private as well, by writing to its own: those take no page faults here.
-        copied = max(0, min(private, faults) - max(0, anonymous))
-        return private, copied
+        if now >= self.next and (found := measure()) is not None:
+            private, anonymous, faults = (a - b for a, b in zip(found, self.start, strict=True))
+            # A copied page was there before, so that what is private grows by more than what there is. The parent
+            # makes pages private as well, by writing to its own: those take no page faults here.
+            self.latest = private, max(0, min(private, faults) - max(0, anonymous))
+            self.pause = min(10.0, max(2 * self.pause, 50 * (time.monotonic() - now)))
+            self.next = now + self.pause
 
 
 def measure() -> tuple[int, int, int] | None:
@@ -47,7 +44,21 @@ def measure() -> tuple[int, int, int] | None:
         private, anonymous = (1024 * int(lines[name].split()[0]) for name in ("Private_Dirty", "Anonymous"))
     except (OSError, KeyError, ValueError):
         return None
-    return private, anonymous, resource.getrusage(resource.RUSAGE_SELF).ru_minflt * resource.getpagesize()
+    return private, anonymous, faulted_memory()
+
+
+def anonymous_memory() -> int:
+    """Bytes that are no file's; 0 where the system does not say."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+            return next((1024 * int(line.split()[1]) for line in file if line.startswith("RssAnon")), 0)
+    except OSError:
+        return 0
+
+
+def faulted_memory() -> int:
+    """Bytes of the pages that this process touched for the first time or copied."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt * resource.getpagesize()
 
 
 def growth_warning(number: int, pid: int, copied: int, num_workers: int, dataset: Any) -> str:

@@ -6,6 +6,8 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
 
+import numpy.random  # noqa: F401  # which numpy loads on its first use: once here, not in every worker
+
 from .iterators import LoaderIterator
 from .memory import COPIED_LIMIT, growth_warning
 from .processes import Processes

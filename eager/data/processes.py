@@ -61,7 +61,7 @@ def main(
     use_one_thread()
     segments.strategy[0] = strategy
     try:
-        ProcessLoop(job, number, tasks, results, parent).run()
+        ProcessLoop(job, number, tasks, results, parent, Memory(forked=bool(inherited))).run()
     except (BrokenPipeError, ConnectionError):
         pass  # nobody listens any more
 
@@ -80,12 +80,14 @@ def use_one_thread() -> None:
 class ProcessLoop:
     """Takes tasks from the pipe and sends batches to the socket."""
 
-    def __init__(self, job: Job, number: int, tasks: Any, results: socket.socket, parent: int) -> None:
+    def __init__(
+        self, job: Job, number: int, tasks: Any, results: socket.socket, parent: int, memory: Memory
+    ) -> None:
         self.worker = Worker(job, number, "multiprocessing")
         self.tasks, self.results, self.parent = tasks, results, parent
         self.results.settimeout(PATIENCE)
         self.ring = Ring(self.announce)
-        self.memory = Memory()
+        self.memory = memory
         collate.allocator[:] = [self.ring.empty]
 
     def run(self) -> None:
@@ -125,7 +127,8 @@ class ProcessLoop:
             self.send(("end", serial, None, None))
             return
         kind, body = self.packed(value)
-        self.send((kind, serial, body, self.memory.report()))
+        self.send((kind, serial, body, self.memory.latest))
+        self.memory.look()  # after the batch, which it takes longer to measure than to send
 
     def packed(self, value: Any) -> tuple[str, Any]:
         """What to send of a batch; of a Failure, too where a batch cannot be sent."""
