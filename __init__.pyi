@@ -552,6 +552,19 @@ from .eager.tensor import (
     Size as Size,
     Tensor as Tensor,
 )
+from .eager.typenames import (
+    BFloat16Tensor as BFloat16Tensor,
+    BoolTensor as BoolTensor,
+    ByteTensor as ByteTensor,
+    CharTensor as CharTensor,
+    DoubleTensor as DoubleTensor,
+    FloatTensor as FloatTensor,
+    HalfTensor as HalfTensor,
+    IntTensor as IntTensor,
+    LongTensor as LongTensor,
+    ShortTensor as ShortTensor,
+    typename as typename,
+)
 from .eager.utils.dlpack import (
     from_dlpack as from_dlpack,
 )

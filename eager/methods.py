@@ -9,6 +9,7 @@ from typing import Any
 from . import backward as engine, functional as F, hooks
 from .functional import complexes, filling, inplace, pointwise, shaping, strides
 from .tensor import Tensor
+from .typenames import TensorType, dtype_named, typename
 
 SAME_NAME = """
     abs absolute acos acosh add addcdiv addcmul addmm addmv addr all amax amin aminmax any arccos arccosh arcsin
@@ -138,9 +139,14 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return F.to(self, other)
 
 
-def type_(self: Tensor, dtype: Any = None) -> Any:
-    """The dtype's name, or the tensor in another dtype."""
-    return repr(self.dtype) if dtype is None else F.cast(self, dtype)
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The type's name, such as "torch.FloatTensor", or the tensor in another dtype, which such a name may say too."""
+    if dtype is None:
+        return typename(self)
+    if isinstance(dtype, str) and dtype.endswith("Tensor"):
+        place, wanted = dtype_named(dtype)
+        return F.to(self, place, wanted)
+    return F.cast(self, dtype.dtype if isinstance(dtype, TensorType) else dtype)
 
 
 def polygamma(self: Tensor, n: int) -> Tensor:

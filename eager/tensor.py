@@ -456,7 +456,7 @@ class Tensor(Methods):
 
     @data.setter
     def data(self, value: Tensor) -> None:
-        if value.array.dtype.kind != self.array.dtype.kind and self.requires_grad:
+        if self.requires_grad and not (value.is_floating_point() or value.is_complex()):
             raise RuntimeError(
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
                 "tensor type."

@@ -151,6 +151,8 @@ from .transformer import (
     TransformerEncoderLayer,
 )
 
+from . import modules, parameter  # isort: skip
+
 __all__ = [
     "CELU",
     "ELU",
@@ -302,5 +304,7 @@ __all__ = [
     "ZeroPad3d",
     "functional",
     "init",
+    "modules",
+    "parameter",
     "utils",
 ]

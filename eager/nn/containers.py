@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from itertools import groupby
 from typing import Any, Self
 
 from ..tensor import Tensor
+from ..typenames import typename
 from .module import Module
 from .parameter import Parameter
 
@@ -119,7 +121,31 @@ class Sequential(Listing):
         return Sequential(*self, *other)
 
     def __iadd__(self, other: Sequential) -> Self:
+        if not isinstance(other, Sequential):
+            raise ValueError(
+                f"add operator supports only objects of Sequential class, but {type(other)} is given."
+            )
         return self.extend(other)
+
+    def __mul__(self, times: int) -> Sequential:
+        return Sequential(*list(self) * repeats(times))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: int) -> Self:
+        mine = list(self)
+        for _ in range(repeats(times) - 1):
+            self.extend(mine)
+        return self
+
+
+def repeats(times: Any) -> int:
+    """How often to repeat a Sequential; errors for what is no positive int."""
+    if not isinstance(times, int):
+        raise TypeError(f"unsupported operand type(s) for *: {type(Sequential())} and {type(times)}")
+    if times <= 0:
+        raise ValueError(f"Non-positive multiplication factor {times} for {type(Sequential())}")
+    return times
 
 
 class ModuleList(Listing):
@@ -135,10 +161,18 @@ class ModuleList(Listing):
         return self._modules[absolute(self, index)]
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
-        return ModuleList([*self, *other])
+        return ModuleList([*self, *iter(other)])
 
     def __iadd__(self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)
+
+    def extend(self, modules: Iterable[Module]) -> Self:
+        """Add several modules at the end."""
+        if not isinstance(modules, Iterable):
+            raise TypeError(
+                f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}"
+            )
+        return super().extend(modules)
 
     def _child_lines(self) -> list[str]:
         lines, position = [], 0
@@ -195,8 +229,28 @@ class ModuleDict(Module):
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Add modules by name, in place of those of the same names."""
-        for key, module in modules.items() if isinstance(modules, Mapping | ModuleDict) else modules:
+        if isinstance(modules, Mapping | ModuleDict):
+            modules = modules.items()
+        for key, module in pairs("ModuleDict", modules):
             self[key] = module
+
+
+def pairs(kind: str, values: Any) -> Iterator[tuple[str, Any]]:
+    """The pairs of an iterable; TypeError and ValueError, that name the container, for anything else."""
+    if not isinstance(values, Iterable):
+        raise TypeError(
+            f"{kind}.update should be called with an iterable of key/value pairs, but got {type(values).__name__}"
+        )
+    for position, pair in enumerate(values):
+        if not isinstance(pair, Iterable):
+            raise TypeError(
+                f"{kind} update sequence element #{position} should be Iterable; is{type(pair).__name__}"
+            )
+        if len(found := list(pair)) != 2:
+            raise ValueError(
+                f"{kind} update sequence element #{position} has length {len(found)}; 2 is required"
+            )
+        yield found[0], found[1]
 
 
 class ParameterList(Module):
@@ -240,6 +294,19 @@ class ParameterList(Module):
             self.append(value)
         return self
 
+    def pop(self, key: int) -> Any:
+        """Take out and return the entry at `key`."""
+        value = self[key]
+        rest = [entry for i, entry in enumerate(self) if i != operator.index(key) % len(self)]
+        for i in range(len(self)):
+            delattr(self, str(i))
+        self._size = 0
+        self.extend(rest)
+        return value
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("ParameterList should not be called.")
+
     def extra_repr(self) -> str:
         return "\n".join(f"  ({i}): {describe(value)}" for i, value in enumerate(self))
 
@@ -249,14 +316,14 @@ def as_parameter(value: Any) -> Any:
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-def describe(value: Any) -> str:
-    """One line for an entry of a list of parameters."""
+def describe(value: Any, type_name: Callable[[Tensor], str] = lambda t: str(t.dtype)) -> str:
+    """One line for an entry of a list or, where types have other names, of a dict of parameters."""
     if not isinstance(value, Tensor):
         return f"Object of type: {type(value).__name__}"
     size = "x".join(map(str, value.shape))
     device = "" if value.device.type == "cpu" else f" ({value.device})"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    return f"{kind} containing: [{value.dtype} of size {size}{device}]"
+    return f"{kind} containing: [{type_name(value)} of size {size}{device}]"
 
 
 class ParameterDict(Module):
@@ -326,9 +393,41 @@ class ParameterDict(Module):
 
     def update(self, parameters: Any) -> None:
         """Add the parameters of a dict or of pairs."""
-        pairs = parameters.items() if hasattr(parameters, "items") else parameters
-        for key, value in pairs:
+        entries = parameters.items() if hasattr(parameters, "items") else parameters
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            entries = sorted(entries)  # as in PyTorch, for the order of an optimiser's parameters
+        for key, value in pairs("ParametersDict", entries):
             self[key] = value
 
+    def popitem(self) -> tuple[str, Any]:
+        """Take out the parameter that was added last, and its name."""
+        key = next(reversed(self._keys))
+        return key, self.pop(key)
+
+    def copy(self) -> ParameterDict:
+        """Another dict of the same parameters."""
+        return ParameterDict(OrderedDict(self.items()))
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """A dict with `default` for each key."""
+        return ParameterDict((key, default) for key in keys)
+
+    def __or__(self, other: ParameterDict | Mapping[str, Any]) -> ParameterDict:
+        out = self.copy()
+        out.update(other)
+        return out
+
+    def __ror__(self, other: Mapping[str, Any]) -> ParameterDict:
+        out = ParameterDict(other)
+        out.update(self)
+        return out
+
+    def __ior__(self, other: ParameterDict | Mapping[str, Any]) -> Self:
+        self.update(other)
+        return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("ParameterDict should not be called.")
+
     def extra_repr(self) -> str:
-        return "\n".join(f"  ({key}): {describe(value)}" for key, value in self.items())
+        return "\n".join(f"  ({key}): {describe(value, typename)}" for key, value in self.items())

@@ -253,3 +253,8 @@ class ConvTranspose3d(Transposed):
     """The transposed convolution of volumes (N, in_channels, D, H, W), or without N."""
 
     axes = 3
+
+
+# Under the names by which PyTorch programs ask what kind of layer they have.
+_ConvNd = ConvNd
+_ConvTransposeNd = Transposed

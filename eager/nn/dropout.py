@@ -57,3 +57,7 @@ class FeatureAlphaDropout(Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         return dropouts.feature_alpha_dropout(input, self.p, self.training)
+
+
+# Under the name by which PyTorch programs ask what kind of layer they have.
+_DropoutNd = Dropout

@@ -27,7 +27,13 @@ class Hook(NamedTuple):
     place: str  # before_forward | after_forward | before_backward | after_backward
     function: Callable[..., Any]
     with_kwargs: bool = False
+    with_module: bool = False
     always_call: bool = False
+    older: bool = False  # registered as a backward hook of the kind before full ones
+
+
+GLOBAL: dict[int, Hook] = {}
+"""Hooks of the calls of all modules; they run before those of the module itself."""
 
 
 class Hooks:
@@ -42,7 +48,7 @@ class Hooks:
 
         With `with_kwargs` it is `hook(module, args, kwargs)` and may return `(args, kwargs)`.
         """
-        return add_hook(self._call_hooks, Hook("before_forward", hook, with_kwargs), prepend)
+        return add_hook(self._call_hooks, Hook("before_forward", hook, with_kwargs=with_kwargs), prepend)
 
     def register_forward_hook(
         self,
@@ -57,7 +63,20 @@ class Hooks:
         With `with_kwargs` it is `hook(module, args, kwargs, output)`; with `always_call` it also runs, with
         None for the output, when forward raised.
         """
-        return add_hook(self._call_hooks, Hook("after_forward", hook, with_kwargs, always_call), prepend)
+        return add_hook(
+            self._call_hooks,
+            Hook("after_forward", hook, with_kwargs=with_kwargs, always_call=always_call),
+            prepend,
+        )
+
+    def _add_backward_hook(self, hook: Hook, prepend: bool) -> RemovableHandle:
+        """RuntimeError for backward hooks of both kinds."""
+        if any(h.place == hook.place and h.older != hook.older for h in self._call_hooks.values()):
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only "
+                "one of them."
+            )
+        return add_hook(self._call_hooks, hook, prepend)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -73,10 +92,15 @@ class Hooks:
 
         What it returns, unless None, replaces `grad_input`. The output must be a tensor or a tuple of tensors.
         """
-        return add_hook(self._call_hooks, Hook("after_backward", hook), prepend)
+        return self._add_backward_hook(Hook("after_backward", hook), prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """The older name of `register_full_backward_hook`; a module takes hooks of one of the two names only."""
+        return self._add_backward_hook(Hook("after_backward", hook, older=True), prepend=False)
 
     def _hooks_at(self, place: str) -> Iterator[Hook]:
-        return (hook for hook in list(self._call_hooks.values()) if hook.place == place)
+        hooks = [*GLOBAL.values(), *self._call_hooks.values()]
+        return (hook for hook in hooks if hook.place == place)
 
 
 class HookedCall:

@@ -221,3 +221,8 @@ class CTCLoss(Loss):
         return F.ctc_loss(
             log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
         )
+
+
+# Under the names that PyTorch programs derive their own losses from.
+_Loss = Loss
+_WeightedLoss = WeightedLoss

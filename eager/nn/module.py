@@ -6,15 +6,37 @@ from collections.abc import Callable
 from textwrap import indent
 from typing import Any, Self
 
+from .. import functional as F
 from ..dtypes import dtype as DType
 from ..modes import no_grad
 from ..tensor import Tensor
 from . import scope
-from .hooks import HookedCall, Hooks
+from .global_hooks import (
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+from .hooks import GLOBAL, HookedCall, Hooks
 from .scope import current_scope
 from .state_dict import StateDict
 
-__all__ = ["Module", "current_scope"]
+__all__ = [
+    "Module",
+    "current_scope",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]
 
 
 class Module(StateDict, Hooks):
@@ -48,7 +70,7 @@ class Module(StateDict, Hooks):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         tokens = scope.enter(self)
         try:
-            if self._call_hooks:
+            if self._call_hooks or GLOBAL:
                 return HookedCall(self, args, kwargs).run()
             return self.forward(*args, **kwargs)
         finally:
@@ -137,6 +159,10 @@ class Module(StateDict, Hooks):
     def cuda(self, device: Any = None) -> Self:
         """All parameters and buffers on a GPU."""
         return self._apply(lambda t: t.cuda(device))
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Move parameters and buffers to a device without their values."""
+        return self._apply(lambda t: F.empty_like(t, device=device), recurse)
 
     def share_memory(self) -> Self:
         """Move all parameters and buffers to shared memory, where forked and spawned processes train them together."""

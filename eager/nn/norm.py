@@ -296,3 +296,8 @@ class InstanceNorm3d(InstanceNorm):
     """InstanceNorm of (N, C, D, H, W) or (C, D, H, W)."""
 
     ndims = (4, 5)
+
+
+# Under the names by which PyTorch programs ask what kind of layer they have.
+_NormBase = _BatchNorm = BatchNorm
+_InstanceNorm = InstanceNorm

@@ -332,3 +332,9 @@ class FractionalMaxPool3d(FractionalMaxPool):
     """Fractional max pooling of volumes."""
 
     axes, function = 3, staticmethod(F.fractional_max_pool3d)
+
+
+# Under the names by which PyTorch programs ask what kind of layer they have.
+_MaxPoolNd = MaxPool
+_AdaptiveAvgPoolNd = AdaptiveAvgPool
+_AdaptiveMaxPoolNd = AdaptiveMaxPool

@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from ..tensor import Tensor
+from ..typenames import typename
 from .parameter import Buffer, Parameter
 from .scope import Structure
 
 STORES = ("_parameters", "_buffers", "_modules")
+
+REGISTRATION_HOOKS: dict[int, tuple[str, Callable[..., Any]]] = {}
+"""Functions of (module, name, value) that see what any module registers, by kind: parameter, buffer, module."""
 
 
 class Registry:
@@ -36,7 +40,7 @@ class Registry:
         self._check_name("parameter", name, self._parameters)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
-                f"cannot assign '{type(param).__name__}' object to parameter '{name}' "
+                f"cannot assign '{typename(param)}' object to parameter '{name}' "
                 "(nn.Parameter or None required)"
             )
         if param is not None and param.grad_fn is not None:
@@ -45,7 +49,7 @@ class Registry:
                 f"explicitly. To express '{name}' as a function of another Tensor, compute the value in the "
                 "forward() method."
             )
-        self._parameters[name] = param
+        self._parameters[name] = self._registered("parameter", name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a buffer: state that is not trained. A persistent one is part of the state dict."""
@@ -53,9 +57,9 @@ class Registry:
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
-                f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (Tensor or None required)"
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (Tensor or None required)"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = self._registered("buffer", name, tensor)
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(
             name
         )
@@ -64,12 +68,19 @@ class Registry:
         """Add a child module; None keeps the name for one that is absent."""
         self._check_store("_modules", "module")
         if module is not None and not isinstance(module, Registry):
-            raise TypeError(f"{type(module).__name__} is not a Module subclass")
+            raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
-        self._modules[name] = module
+        self._modules[name] = self._registered("module", name, module)
         Structure.version += 1
 
     add_module = register_module
+
+    def _registered(self, kind: str, name: str, value: Any) -> Any:
+        """The value to register, which the hooks of all registrations may replace."""
+        for wanted, hook in list(REGISTRATION_HOOKS.values()):
+            if wanted == kind and (changed := hook(self, name, value)) is not None:
+                value = changed
+        return value
 
     def _check_store(self, store: str, kind: str) -> None:
         if store not in self.__dict__:
@@ -80,11 +91,11 @@ class Registry:
 
     def _check_name(self, kind: str, name: str, store: dict[str, Any]) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"{kind} name should be a string. Got {type(name).__name__}")
+            raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
         if hasattr(self, name) and name not in store:
             raise KeyError(f"attribute '{name}' already exists")
         if "." in name:
-            raise KeyError(f'{kind} name can\'t contain ".", got: {name!r}')
+            raise KeyError(f'{kind} name can\'t contain "."' + (f", got: {name}" if kind == "module" else ""))
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
 
@@ -148,9 +159,7 @@ class Registry:
                 self._non_persistent_buffers_set.discard(name)
 
     def _wrong_kind(self, value: Any, place: str) -> str:
-        module = type(value).__module__
-        prefix = "" if module == "builtins" else f"{module}."
-        return f"cannot assign '{prefix}{type(value).__qualname__}' as {place}"
+        return f"cannot assign '{typename(value)}' as {place}"
 
     def __dir__(self) -> list[str]:
         names = {*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers}
@@ -238,6 +247,23 @@ class Registry:
             if not isinstance(module, Registry):
                 raise AttributeError(f"`{part}` is not an nn.Module")
         return module
+
+    def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
+        """Put a module at a dotted path; `strict`: where there is one already.
+
+        Errors: ValueError for an empty path and for what is no module, AttributeError for a path that leads nowhere.
+        """
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Registry):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        owner = self.get_submodule(path)
+        if strict and not hasattr(owner, name):
+            raise AttributeError(f"{type(owner).__name__} has no attribute `{name}`")
+        if hasattr(owner, name) and not isinstance(getattr(owner, name), Registry):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(owner, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a dotted path, such as "layer1.0.weight"."""

@@ -100,7 +100,8 @@ class StateDict(Registry):
             if module is not None:
                 module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         for hook in self._hooks_of_state("after_save"):
-            hook(self, destination, prefix, metadata)
+            changed = hook(self, destination, prefix, metadata)
+            destination = destination if changed is None else changed
         return destination
 
     def load_state_dict(
@@ -143,8 +144,9 @@ class StateDict(Registry):
         error_msgs: list[str],
     ) -> None:
         arguments = (prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
-        for hook in self._hooks_of_state("before_load"):
-            hook(state_dict, *arguments)
+        for hook in [h for h in self._state_hooks.values() if h.place == "before_load"]:
+            # The module is given here, not kept in the hook: a deep copy's hooks see the copy.
+            hook.function(*([self] if hook.with_module else []), state_dict, *arguments)
         own = self._own_state()
         for name in own:
             key = prefix + name
@@ -225,13 +227,28 @@ class StateDict(Registry):
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(module, state_dict, prefix, local_metadata)` after it did; it may change the dict."""
+
+        def unchanging(*arguments: Any) -> None:
+            if hook(*arguments) is not None:
+                raise RuntimeError("state_dict post-hook must return None")
+
+        return add_hook(self._state_hooks, Hook("after_save", unchanging))
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """As `register_state_dict_post_hook`, but what the hook returns takes the place of the dict."""
         return add_hook(self._state_hooks, Hook("after_save", hook))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
         error_msgs)` before the module loads; it may change the dict and the lists.
         """
-        return add_hook(self._state_hooks, Hook("before_load", lambda *args: hook(self, *args)))
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        """As `register_load_state_dict_pre_hook`, for a function that need not take the module."""
+        return add_hook(self._state_hooks, Hook("before_load", hook, with_module=with_module))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(module, incompatible_keys)` after the module loaded; it may change the lists."""
