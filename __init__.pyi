@@ -570,7 +570,9 @@ from .eager.utils.dlpack import (
 )
 from .tracer.control import (
     cond as cond,
+    map as map,
     scan as scan,
+    while_loop as while_loop,
 )
 from .tracer.dims import (
     Dim as Dim,
