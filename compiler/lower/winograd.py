@@ -12,7 +12,7 @@ beyond the edge too, and not stored. Nor is what the last block has past the las
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..loops import (
     Accumulate,
@@ -106,12 +106,12 @@ def inputs(w: Winograd, tiles: Expr, read: Callable[[Index4], Expr]) -> Body:
     )
 
 
-def into(d: list[Expr]) -> list[Expr]:
+def into(d: Sequence[Expr]) -> list[Expr]:
     """Bᵀ d for one column of four."""
     return [f32("sub", d[0], d[2]), f32("add", d[1], d[2]), f32("sub", d[2], d[1]), f32("sub", d[1], d[3])]
 
 
-def back(m: list[Expr]) -> list[Expr]:
+def back(m: Sequence[Expr]) -> list[Expr]:
     """Aᵀ m for one column of four: two outputs."""
     return [f32("add", f32("add", m[0], m[1]), m[2]), f32("sub", f32("sub", m[1], m[2]), m[3])]
 

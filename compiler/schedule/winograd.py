@@ -20,16 +20,18 @@ from ..loops import (
     Let,
     Size,
     Stmt,
+    Store,
     add,
     const,
     map_access,
     minimum,
     mul,
+    substitute,
 )
 from ..lower.winograd import BLOCK
 from .contract import Pack, block_of_products, match, ordered, packing, with_packed
 from .machine import Machine
-from .steps import parallel, substitute
+from .steps import parallel
 
 
 def match_winograd(kernel: Kernel) -> For | None:
@@ -49,9 +51,11 @@ def schedule_winograd(kernel: Kernel, loop: For, machine: Machine) -> tuple[Kern
     product = ordered(product, buffers)
     pack = packing(product, buffers)
     assert pack is not None
-    room = {product.broadcast.buffer, product.tail[-1].buffer}  # type: ignore[union-attr]
-    (parts,) = {int(buffers[name].shape[0].value) for name in room}  # type: ignore[union-attr]
-    count = parts_of(loop.extent, parts)
+    output = product.tail[-1]
+    assert isinstance(output, Store)
+    room = {product.broadcast.buffer, output.buffer}
+    (parts,) = {size.value for name in room if isinstance(size := buffers[name].shape[0], Const)}
+    count = parts_of(loop.extent, int(parts))
     own: Expr = const(0) if count == const(1) else Index("part")
     body: Body = (
         *side_by_side(tuple(before), "c", machine.lanes),

@@ -69,7 +69,7 @@ def max_pool2d(
         "padding": two(padding, "padding"),
         "dilation": two(dilation, "dilation"),
     }
-    check_windows("max_pool2d", input, 2, *attrs.values())
+    check_windows("max_pool2d", input, 2, kernel, attrs["stride"], attrs["padding"], attrs["dilation"])
     if input.ndim == 3:
         return batched(max_pool2d, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
     wide = input
@@ -142,7 +142,7 @@ def avg_pool2d(
         "stride": steps(stride, kernel),
         "padding": two(padding, "padding"),
     }
-    check_windows("avg_pool2d", input, 2, *attrs.values(), (1, 1))
+    check_windows("avg_pool2d", input, 2, kernel, attrs["stride"], attrs["padding"], (1, 1))
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
     if input.ndim == 3:

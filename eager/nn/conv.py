@@ -45,7 +45,7 @@ class ConvNd(Module):
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.kernel_size, self.stride = many(kernel_size, n), many(stride, n)
         self.dilation, self.output_padding = many(dilation, n), many(output_padding, n)
-        self.padding = padding if isinstance(padding, str) else many(padding, n)
+        self.padding: str | Sizes = padding if isinstance(padding, str) else many(padding, n)
         self.padding_mode = padding_mode
         first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
         shape = (first, second // groups, *self.kernel_size)
@@ -148,7 +148,7 @@ class Forward(ConvNd):
             total = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
             both = [(n // 2, n - n // 2) for n in total]
         else:
-            both = [(n, n) for n in self.padding]
+            both = [(n, n) for n in self.padding if isinstance(n, int)]
         return [n for pair in reversed(both) for n in pair]
 
 
@@ -222,10 +222,11 @@ class Transposed(ConvNd):
                 f"ConvTranspose{n}D: for {input.ndim}D input, output_size must have {n} or {input.ndim} elements "
                 f"(got {len(output_size)})"
             )
+        padding = many(self.padding, n)
         least = [
             (size - 1) * s - 2 * p + d * (k - 1) + 1
             for size, s, p, d, k in zip(
-                input.shape[-n:], self.stride, self.padding, self.dilation, self.kernel_size, strict=True
+                input.shape[-n:], self.stride, padding, self.dilation, self.kernel_size, strict=True
             )
         ]
         most = [m + s - 1 for m, s in zip(least, self.stride, strict=True)]
