@@ -29,11 +29,14 @@ def one_thread() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CASES)
-def test_every_sample_of_torch(name: str) -> None:
-    """All samples in all of `opinfo.DTYPES` that torch supports; what torch refuses is refused alike."""
+def test_the_samples_of_torch(name: str) -> None:
+    """In all of `opinfo.DTYPES` that torch supports; what torch refuses is refused alike.
+
+    All samples of 565 operators; of the other 24 a hundred per dtype: 40,500 of 66,900. `opinfo.py` runs the rest.
+    """
     from opinfo import examine
 
-    tally = examine(name)
+    tally = examine(name, most=100)
     assert tally.passed or tally.failures, "torch has no samples"
     assert not tally.failures, "\n".join(tally.failures)
 
