@@ -343,7 +343,7 @@ def test_conversions() -> None:
         (lambda: F.ones(6).reshape(4, -1), RuntimeError, r"shape '\[4, -1\]' is invalid for input of size 6"),
         (lambda: F.ones(2, 3).t().view(6), RuntimeError, "view size is not compatible"),
         (lambda: F.ones(2).expand(3), RuntimeError, r"The expanded size of the tensor \(3\) must match"),
-        (lambda: F.cat([]), RuntimeError, "non-empty list"),
+        (lambda: F.cat([]), ValueError, "non-empty list"),
         (lambda: F.cat([F.ones(2, 2), F.ones(3, 3)]), RuntimeError, "Sizes of tensors must match except in"),
         (lambda: F.stack([F.ones(2), F.ones(3)]), RuntimeError, "stack expects each tensor to be equal size"),
         (lambda: F.ones(2) + "a", TypeError, "must be Tensor or Number, not str"),

@@ -26,7 +26,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
         raise TypeError("cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
     given = list(tensors)
     if not given:
-        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+        raise ValueError("cat(): expected a non-empty list of Tensors")
     for k, x in enumerate(given):
         if not isinstance(x, Tensor):
             raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(x).__name__}")
