@@ -111,8 +111,8 @@ def istft(
     if window is not None and window.dtype.is_complex and not return_complex:
         raise RuntimeError("Complex windows are incompatible with return_complex=False")
     norm, frames = "ortho" if normalized else None, transpose(x, -1, -2)
-    pieces = fft.irfft(frames, n_fft, norm=norm) if onesided else fft.ifft(frames, n_fft, norm=norm)
-    pieces = pieces if return_complex or onesided else pieces.real
+    # A real signal is that of the first half of the frequencies, whatever stands in the other.
+    pieces = fft.ifft(frames, n_fft, norm=norm) if return_complex else fft.irfft(frames, n_fft, norm=norm)
     shape = centred(window, size, n_fft, pieces)
     signal = overlapped(pieces * shape, hop)
     weight = overlapped(unsqueeze((shape * shape).expand(pieces.array.shape[1:]), 0), hop)
