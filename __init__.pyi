@@ -5,6 +5,7 @@ from . import jit as jit, runtime as runtime
 from .eager import (
     amp as amp,
     autograd as autograd,
+    backends as backends,
     cuda as cuda,
     distributions as distributions,
     fft as fft,
@@ -547,6 +548,22 @@ from .eager.random import (
 from .eager.serialization import (
     load as load,
     save as save,
+)
+from .eager.settings import (
+    are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+    get_default_device as get_default_device,
+    get_float32_matmul_precision as get_float32_matmul_precision,
+    get_num_interop_threads as get_num_interop_threads,
+    get_num_threads as get_num_threads,
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+    is_warn_always_enabled as is_warn_always_enabled,
+    set_default_device as set_default_device,
+    set_float32_matmul_precision as set_float32_matmul_precision,
+    set_flush_denormal as set_flush_denormal,
+    set_num_interop_threads as set_num_interop_threads,
+    set_num_threads as set_num_threads,
+    set_warn_always as set_warn_always,
+    use_deterministic_algorithms as use_deterministic_algorithms,
 )
 from .eager.tensor import (
     Size as Size,

@@ -14,6 +14,7 @@ from types import ModuleType
 ALIASES = {
     "amp": "eager.amp",
     "autograd": "eager.autograd",
+    "backends": "eager.backends",
     "cuda": "eager.cuda",
     "distributions": "eager.distributions",
     "fft": "eager.fft",

@@ -6,7 +6,6 @@ others use. Messages are short, for batches lie in shared memory (`ring`).
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import gc
 import multiprocessing
@@ -27,6 +26,7 @@ from typing import Any
 from ..multiprocessing import segments
 from ..multiprocessing.segments import Segment, amount
 from ..multiprocessing.spawning import signal_name
+from ..settings import set_num_threads
 from . import collate
 from .memory import Memory
 from .ring import COMMON, Mapped, Ring
@@ -34,9 +34,6 @@ from .worker import END, Failure, Job, Worker
 
 LONGEST = 1 << 17  # bytes of a message on the socket
 PATIENCE = 2.0  # seconds between looks at whether the parent is alive
-SET_THREADS = [
-    f"{prefix}openblas_set_num_threads{suffix}" for prefix in ("", "scipy_") for suffix in ("", "64_")
-]
 DESCRIPTORS = 6  # that the loader takes for each worker, those of starting it included
 
 
@@ -69,12 +66,7 @@ def main(
 def use_one_thread() -> None:
     """Let compiled models and numpy's products run in one thread: the other cores are for the other workers."""
     os.environ["TAPECAST_NUM_THREADS"] = "1"
-    with suppress(OSError), open("/proc/self/maps", encoding="utf-8") as file:
-        for path in {line.split()[-1] for line in file if "openblas" in line}:
-            library = ctypes.CDLL(path)
-            for name in SET_THREADS:
-                if hasattr(library, name):
-                    getattr(library, name)(1)
+    set_num_threads(1)
 
 
 class ProcessLoop:

@@ -1,0 +1,6 @@
+"""OpenMP, which tapecast itself does not use."""
+
+
+def is_available() -> bool:
+    """False."""
+    return False
