@@ -15,7 +15,19 @@ from .backward import grad as gradients
 from .modes import enable_grad
 from .tensor import Leaf, Tensor
 
-__all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap"]
+__all__ = [
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "replace_all_batch_norm_modules_",
+    "stack_module_state",
+    "vjp",
+    "vmap",
+]
 
 # ---- trees ---------------------------------------------------------------------------------------------------
 
@@ -360,3 +372,69 @@ def batch_size(dims: Sequence[int | None], leaves: Sequence[Any]) -> int:
             "the mapped dimension"
         )
     return sizes.pop()
+
+
+# ---- modules as functions of their parameters ------------------------------------------------------------------
+
+
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with other tensors, by dotted name in one dict or several, in place of its own.
+
+    ValueError for a name in two dicts; see `nn.utils.stateless.functional_call` for the rest.
+    """
+    from .nn.utils import stateless
+
+    dicts = (
+        [parameter_and_buffer_dicts]
+        if isinstance(parameter_and_buffer_dicts, dict)
+        else parameter_and_buffer_dicts
+    )
+    tensors: dict[str, Any] = {}
+    for given in dicts:
+        if repeated := given.keys() & tensors.keys():
+            raise ValueError(
+                f"{sorted(repeated)} appeared in multiple dictionaries; behavior of functional call is ambiguous"
+            )
+        tensors.update(given)
+    return stateless.call(module, tensors, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parameters and the buffers of modules of one kind, by name, stacked along a new first axis.
+
+    RuntimeError for no modules, and for modules of several classes or modes.
+    """
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if not (all(m.training for m in models) or not any(m.training for m in models)):
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
+    if any(type(m) is not type(models[0]) for m in models):
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    owned = [(dict(m.named_parameters()), dict(m.named_buffers())) for m in models]
+    params, buffers = ({name: stacked([o[i][name] for o in owned]) for name in owned[0][i]} for i in range(2))
+    return params, buffers
+
+
+def stacked(tensors: list[Tensor]) -> Tensor:
+    """A new leaf of tensors that are all trained or all not."""
+    trained = tensors[0].requires_grad
+    if any(t.requires_grad != trained for t in tensors):
+        raise RuntimeError(f"Expected {'all' if trained else 'no'} parameters to require grad, got both")
+    return F.stack([t.detach() for t in tensors]).requires_grad_(trained)
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Make the batch norms in a module use the statistics of their batch alone, as `vmap` needs; returns the module."""
+    for module in root.modules():
+        if getattr(module, "track_running_stats", False):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -4,47 +4,11 @@ import copy
 import io
 import operator
 import pickle
-import re
 import warnings
 from collections import OrderedDict
 
-import numpy as np
 import pytest
-
-import tapecast as tc
-
-oracle = pytest.importorskip("torch")
-
-
-def text(value):
-    """Anything as text that does not depend on the library."""
-    if isinstance(value, tc.Tensor | oracle.Tensor):
-        array = np.round(value.detach().double().numpy(), 4) + 0.0
-        return f"{str(value.dtype).split('.')[-1]}{list(value.shape)} {array.tolist()} {value.requires_grad}"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {text(v)}" for key, v in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(text, value)) + "]"
-    plain = re.sub(r"tapecast\.eager\.nn\.\w+\.|torch\.nn\.modules\.\w+\.", "", str(value))
-    return plain.replace("tapecast.", "").replace("torch ", "").replace("torch.", "")
-
-
-def attempt(action):
-    """What an action returns, or the kind and text of its error."""
-    try:
-        return action()
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-
-
-def filled(torch, module, seed=0):
-    """The module with the same parameters and buffers whichever library made it."""
-    rng = np.random.default_rng(seed)
-    with torch.no_grad():
-        for t in [*module.parameters(), *module.buffers()]:
-            if t.is_floating_point():
-                t.copy_(torch.tensor(rng.uniform(0.1, 1, tuple(t.shape)).astype("f4")))
-    return module
+from both import assert_same, attempt, filled, program
 
 
 def net(torch):
@@ -60,26 +24,10 @@ def net(torch):
 PROGRAMS = []
 
 
-def program(function):
-    PROGRAMS.append(pytest.param(function, id=function.__name__))
-    return function
-
-
-@pytest.mark.parametrize("run", PROGRAMS)
-def test_program(run):
-    def result(torch):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            out = text(run(torch))
-        return out, [text(w.message) for w in caught]
-
-    assert result(tc) == result(oracle)
-
-
 # ---- registering ----------------------------------------------------------------------------------------------
 
 
-@program
+@program(PROGRAMS)
 def registering(torch):
     m, nn = torch.nn.Module(), torch.nn
     out = []
@@ -125,7 +73,7 @@ def registering(torch):
     return out, list(m._parameters), list(m._buffers), list(m._modules), sorted(m.state_dict()), m
 
 
-@program
+@program(PROGRAMS)
 def before_init(torch):
     class Bad(torch.nn.Module):
         def __init__(self, kind):
@@ -141,7 +89,7 @@ def before_init(torch):
     return [str(attempt(lambda k=k: Bad(k)))[:60] for k in ("p", "m", "b", "rp")]
 
 
-@program
+@program(PROGRAMS)
 def names(torch):
     m = net(torch)
     m.again, m.c.tied = m.a, m.a.weight
@@ -156,7 +104,7 @@ def names(torch):
     return out
 
 
-@program
+@program(PROGRAMS)
 def paths(torch):
     m = net(torch)
     out = []
@@ -169,7 +117,7 @@ def paths(torch):
     return out
 
 
-@program
+@program(PROGRAMS)
 def setting_submodules(torch):
     m, nn = net(torch), torch.nn
     out = []
@@ -191,7 +139,7 @@ def setting_submodules(torch):
 # ---- all tensors ------------------------------------------------------------------------------------------------
 
 
-@program
+@program(PROGRAMS)
 def conversions(torch):
     out = []
     for convert in (
@@ -220,7 +168,7 @@ def conversions(torch):
     return out
 
 
-@program
+@program(PROGRAMS)
 def gradients(torch):
     m = net(torch)
     m(torch.tensor([[1.0, 2.0], [3.0, 5.0], [0.0, 1.0]])).sum().backward()
@@ -237,7 +185,7 @@ def gradients(torch):
     )
 
 
-@program
+@program(PROGRAMS)
 def modes(torch):
     m = net(torch).eval()
     flags = [c.training for c in m.modules()]
@@ -245,14 +193,14 @@ def modes(torch):
     return flags, [c.training for c in m.modules()], attempt(lambda: m.train(3)), m.train() is m
 
 
-@program
+@program(PROGRAMS)
 def applying(torch):
     seen = []
     m = net(torch).apply(lambda c: seen.append(type(c).__name__))
     return seen, m
 
 
-@program
+@program(PROGRAMS)
 def listing(torch):
     m = net(torch)
     return [
@@ -260,7 +208,7 @@ def listing(torch):
     ], "0" in dir(m.b)
 
 
-@program
+@program(PROGRAMS)
 def copies(torch):
     m = net(torch)
     m.a.weight.grad = torch.ones(3, 2)
@@ -278,7 +226,7 @@ def copies(torch):
 # ---- state dicts ------------------------------------------------------------------------------------------------
 
 
-@program
+@program(PROGRAMS)
 def states(torch):
     m = net(torch)
     into = {}
@@ -287,7 +235,7 @@ def states(torch):
     return m.state_dict(), into, kept["a.weight"] is m.a.weight, dict(m.state_dict()._metadata)
 
 
-@program
+@program(PROGRAMS)
 def loading(torch):
     state = net(torch).state_dict()
     wrong = {
@@ -303,7 +251,7 @@ def loading(torch):
     return out, repr(fitting), fitting.missing_keys, type(fitting).__name__.strip("_")
 
 
-@program
+@program(PROGRAMS)
 def loading_other_dtypes(torch):
     state = net(torch).double().state_dict()
     copied, assigned = net(torch), net(torch)
@@ -314,7 +262,7 @@ def loading_other_dtypes(torch):
     return copied.state_dict(), assigned.state_dict(), [p.requires_grad for p in frozen.parameters()]
 
 
-@program
+@program(PROGRAMS)
 def extra_state(torch):
     class Counter(torch.nn.Module):
         n = 0
@@ -337,7 +285,7 @@ def extra_state(torch):
     )
 
 
-@program
+@program(PROGRAMS)
 def state_hooks(torch):
     m, seen = net(torch), []
     handles = [
@@ -366,7 +314,7 @@ def state_hooks(torch):
 # ---- hooks of calls ---------------------------------------------------------------------------------------------
 
 
-@program
+@program(PROGRAMS)
 def forward_hooks(torch):
     m, seen = filled(torch, torch.nn.Linear(2, 2)), []
     x = torch.tensor([[1.0, 2.0]])
@@ -385,7 +333,7 @@ def forward_hooks(torch):
     return first, second, seen, attempt(lambda: m(x))
 
 
-@program
+@program(PROGRAMS)
 def always_called_hooks(torch):
     m, seen = torch.nn.Linear(2, 2), []
     m.register_forward_hook(lambda module, args, out: seen.append(("always", out)), always_call=True)
@@ -393,7 +341,7 @@ def always_called_hooks(torch):
     return attempt(lambda: m(torch.ones(5)))[:12], seen
 
 
-@program
+@program(PROGRAMS)
 def backward_hooks(torch):
     m, seen = net(torch).eval(), []
     m.a.register_full_backward_pre_hook(lambda module, grad: seen.append(("pre", grad)))
@@ -405,7 +353,7 @@ def backward_hooks(torch):
     return seen, x.grad, [p.grad for p in m.parameters()]
 
 
-@program
+@program(PROGRAMS)
 def old_backward_hooks(torch):
     m, seen = filled(torch, torch.nn.Linear(2, 2)), []
     warnings.simplefilter("ignore")  # PyTorch's says that its gradients of the inputs are not to be relied on
@@ -416,7 +364,7 @@ def old_backward_hooks(torch):
     return first, seen[0][0]
 
 
-@program
+@program(PROGRAMS)
 def global_hooks(torch):
     g = torch.nn.modules.module
     m, seen = net(torch).eval(), []
@@ -449,7 +397,7 @@ def global_hooks(torch):
 # ---- containers -------------------------------------------------------------------------------------------------
 
 
-@program
+@program(PROGRAMS)
 def sequentials(torch):
     nn = torch.nn
     s = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
@@ -471,7 +419,7 @@ def sequentials(torch):
     return [*out, str(s), named]
 
 
-@program
+@program(PROGRAMS)
 def module_lists(torch):
     nn = torch.nn
     s = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2), nn.ReLU()])
@@ -499,7 +447,7 @@ def module_lists(torch):
     ]
 
 
-@program
+@program(PROGRAMS)
 def module_dicts(torch):
     nn = torch.nn
     d = nn.ModuleDict({"b": nn.ReLU(), "a": nn.Tanh()})
@@ -524,7 +472,7 @@ def module_dicts(torch):
     return [*out, d]
 
 
-@program
+@program(PROGRAMS)
 def parameter_lists(torch):
     nn = torch.nn
     p = nn.ParameterList([nn.Parameter(torch.ones(2)), torch.zeros(3), "text"])
@@ -543,7 +491,7 @@ def parameter_lists(torch):
     return [*out, str(p), attempt(lambda: p.extend(3)), attempt(lambda: p(3)), list(p.state_dict())]
 
 
-@program
+@program(PROGRAMS)
 def parameter_dicts(torch):
     nn = torch.nn
     p = nn.ParameterDict({"b": nn.Parameter(torch.ones(2)), "a": torch.zeros(3)})
@@ -573,7 +521,7 @@ def parameter_dicts(torch):
 # ---- names of types ---------------------------------------------------------------------------------------------
 
 
-@program
+@program(PROGRAMS)
 def type_names(torch):
     x = torch.ones(2)
     out = [
@@ -601,7 +549,7 @@ def type_names(torch):
     return out
 
 
-@program
+@program(PROGRAMS)
 def settings_as_tuples(torch):
     u = torch.nn.modules.utils
     state = OrderedDict([("module.a", 1), ("module.b.c", 2), ("other", 3)])
@@ -609,7 +557,7 @@ def settings_as_tuples(torch):
     return u._pair(3), u._pair((1, 2)), u._triple(1), u._single([4]), u._quadruple(2), u._ntuple(5)(1), state
 
 
-@program
+@program(PROGRAMS)
 def files_of_layers(torch):
     m = torch.nn.modules
     return [
@@ -629,3 +577,8 @@ def files_of_layers(torch):
         m.Module is torch.nn.Module,
         m.ReLU is torch.nn.ReLU,
     ]
+
+
+@pytest.mark.parametrize("run", PROGRAMS)
+def test_program(run):
+    assert_same(run)

@@ -1,7 +1,9 @@
 """Tools for gradients, parameters and sequences, by PyTorch's names."""
 
-from . import rnn
+from . import fusion, init, parametrizations, parametrize, prune, rnn, stateless
+from .fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights
 from .gradients import (
+    clip_grad_norm,
     clip_grad_norm_,
     clip_grad_value_,
     clip_grads_with_norm_,
@@ -10,14 +12,32 @@ from .gradients import (
     total_norm,
     vector_to_parameters,
 )
+from .hook_norms import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
+from .init import skip_init
 
 __all__ = [
+    "clip_grad_norm",
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
+    "fusion",
     "get_total_norm",
+    "init",
     "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "prune",
+    "remove_spectral_norm",
+    "remove_weight_norm",
     "rnn",
+    "skip_init",
+    "spectral_norm",
+    "stateless",
     "total_norm",
     "vector_to_parameters",
+    "weight_norm",
 ]
