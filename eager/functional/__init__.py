@@ -64,6 +64,9 @@ from .arranging import (
 from .attention import (
     scaled_dot_product_attention,
 )
+from .bags import (
+    embedding_bag,
+)
 from .closeness import (
     allclose,
     equal,
@@ -234,6 +237,7 @@ from .margins import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from .lowrank import ormqr, pca_lowrank, svd_lowrank, vander
 from .masking import (
     argwhere,
     masked_scatter,
@@ -267,6 +271,11 @@ from .moving import (
     cuda,
     moved,
     to,
+)
+from .native_norms import (
+    native_batch_norm,
+    native_group_norm,
+    native_layer_norm,
 )
 from .network import (
     bilinear,
@@ -455,9 +464,13 @@ from .product import (
 )
 from .query import (
     can_cast,
+    get_device,
     is_complex,
+    is_distributed,
     is_floating_point,
     is_nonzero,
+    is_same_size,
+    is_signed,
     is_tensor,
     numel,
     result_type,
@@ -821,6 +834,7 @@ __all__ = [
     "digamma",
     "dist",
     "div",
+    "divide",
     "dot",
     "dropout",
     "dropout1d",
@@ -830,6 +844,7 @@ __all__ = [
     "einsum",
     "elu",
     "embedding",
+    "embedding_bag",
     "empty",
     "empty_like",
     "empty_permuted",
@@ -878,6 +893,7 @@ __all__ = [
     "gelu",
     "geqrf",
     "ger",
+    "get_device",
     "getitem",
     "glu",
     "gradient",
@@ -927,9 +943,12 @@ __all__ = [
     "inverse",
     "is_complex",
     "is_conj",
+    "is_distributed",
     "is_floating_point",
     "is_neg",
     "is_nonzero",
+    "is_same_size",
+    "is_signed",
     "is_tensor",
     "isclose",
     "isfinite",
@@ -959,9 +978,9 @@ __all__ = [
     "linspace",
     "local_response_norm",
     "log",
+    "log10",
     "log1p",
     "log2",
-    "log10",
     "log_softmax",
     "logaddexp",
     "logaddexp2",
@@ -1018,6 +1037,7 @@ __all__ = [
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
     "multinomial",
+    "multiply",
     "mv",
     "mvlgamma",
     "nan_to_num",
@@ -1027,6 +1047,9 @@ __all__ = [
     "nansum",
     "narrow",
     "narrow_copy",
+    "native_batch_norm",
+    "native_group_norm",
+    "native_layer_norm",
     "ne",
     "neg",
     "negative",
@@ -1051,11 +1074,13 @@ __all__ = [
     "ones",
     "ones_like",
     "orgqr",
+    "ormqr",
     "outer",
     "pad",
     "pad_axes",
     "pairs_as_complex",
     "pairwise_distance",
+    "pca_lowrank",
     "pdist",
     "permute",
     "permute_copy",
@@ -1158,10 +1183,12 @@ __all__ = [
     "std_mean",
     "stft",
     "sub",
+    "subtract",
     "sum",
     "sum_to",
     "sum_to_size",
     "svd",
+    "svd_lowrank",
     "swapaxes",
     "swapdims",
     "t",
@@ -1190,6 +1217,7 @@ __all__ = [
     "triplet_margin_with_distance_loss",
     "triu",
     "triu_indices",
+    "true_divide",
     "trunc",
     "unbind",
     "unbind_copy",
@@ -1208,6 +1236,7 @@ __all__ = [
     "upsample",
     "upsample_bilinear",
     "upsample_nearest",
+    "vander",
     "var",
     "var_mean",
     "vdot",
@@ -1240,6 +1269,7 @@ for _name in casting.FULL:
 for _name in pointwise.TAKES_OUT:
     globals()[_name] = output.takes_out(globals()[_name])
 complex = output.takes_out(complex, exact=True)
+multiply, subtract, divide, true_divide = mul, sub, div, div
 
 # Gradient rules are written against this module.
 tape.F = sys.modules[__name__]

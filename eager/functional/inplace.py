@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dtypes import category
 from ..modes import is_grad_enabled
@@ -14,8 +14,10 @@ from ..tensor import Detached, Tensor, View
 from ..writes import check_writable, write
 from . import (
     activation,
+    addproducts,
     cumulative,
     diagonals,
+    gammas,
     indexing,
     masking,
     norms,
@@ -23,6 +25,7 @@ from . import (
     scattering,
     shaping,
     slicing,
+    specials,
     strides,
 )
 from .base import cast_to, constant, cpp_name, number
@@ -39,6 +42,11 @@ def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     method.__name__ = method.__qualname__ = function.__name__ + "_"
     method.__doc__ = f"In place: {function.__doc__}"
     return method
+
+
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """In place: the n-th derivative of digamma."""
+    return write(self, fitting(self, gammas.polygamma(n, self._alias())))
 
 
 def fitting(target: Tensor, value: Tensor) -> Tensor:
@@ -177,6 +185,27 @@ POINTWISE = """
     rad2deg sgn sinc sinh xlogy
 """.split()
 FROM: dict[str, Callable[..., Any]] = {
+    "addbmm": addproducts.addbmm,
+    "addmm": addproducts.addmm,
+    "addmv": addproducts.addmv,
+    "addr": addproducts.addr,
+    "baddbmm": addproducts.baddbmm,
+    "celu": activation.celu,
+    "elu": activation.elu,
+    "hardtanh": activation.hardtanh,
+    "selu": activation.selu,
+    "threshold": activation.threshold,
+    "lgamma": gammas.lgamma,
+    "digamma": gammas.digamma,
+    "erfinv": gammas.erfinv,
+    "igamma": gammas.igamma,
+    "igammac": specials.igammac,
+    "i0": specials.i0,
+    "mvlgamma": gammas.mvlgamma,
+    "multiply": pointwise.mul,
+    "subtract": pointwise.sub,
+    "divide": pointwise.div,
+    "true_divide": pointwise.div,
     "relu": activation.relu,
     "leaky_relu": activation.leaky_relu,
     "cumsum": cumulative.cumsum,
@@ -199,4 +228,8 @@ FROM: dict[str, Callable[..., Any]] = {
 METHODS = {f"{name}_": in_place(getattr(pointwise, name)) for name in POINTWISE}
 METHODS |= {f"{name}_": in_place(function) for name, function in FROM.items()}
 METHODS["clip_"] = METHODS["clamp_"]
-relu_ = METHODS["relu_"]
+METHODS["polygamma_"] = polygamma_
+globals().update(METHODS)  # they are functions too: `abs_(x)`
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Callable[..., Any]: ...

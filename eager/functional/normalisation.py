@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 from ..modes import no_grad
 from ..ops.table import TABLE
+from ..ops.types import DTYPES
 from ..tape import apply, labelled
 from ..tensor import Tensor
 from .arranging import pad_axes
@@ -26,11 +28,22 @@ def layer_norm(
 ) -> Tensor:
     """Zero mean and unit variance over the last axes, of sizes normalized_shape, then scaled and shifted."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, but got normalized_shape = []"
+        )
     if tuple(input.array.shape[input.ndim - len(shape) :]) != shape:
         raise RuntimeError(
             f"Given normalized_shape={list(map(int, shape))}, expected input with shape [*, "
             f"{', '.join(str(int(n)) for n in shape)}], but got input of size{list(map(int, input.array.shape))}"
         )
+    for name, p in (("weight", weight), ("bias", bias)):
+        if p is not None and tuple(p.array.shape) != shape:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{list(p.array.shape)} and normalized_shape = {list(map(int, shape))}"
+            )
+    check_parameters(input, None, {"weight": weight, "bias": bias})
     if weight is None and bias is not None:
         weight = bias.new_ones(bias.array.shape)
     affine = [p for p in (weight, bias) if p is not None]
@@ -77,9 +90,13 @@ def batch_norm(
     """
     if input.ndim == 1 and input.array.shape[0] == 0:
         return input.clone()
+    named = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
+    check_parameters(input, input.array.shape[1], named)
     if not training:
         if running_mean is None or running_var is None:
-            raise RuntimeError("Expected running_mean and running_var to be defined when training=False")
+            raise RuntimeError(
+                f"running_{'mean' if running_mean is None else 'var'} must be defined in evaluation mode"
+            )
         return normalized(input, running_mean, running_var, weight, bias, eps)
     axes_ = (0, *range(2, input.ndim))
     count = prod(input.array.shape[d] for d in axes_)
@@ -94,6 +111,23 @@ def batch_norm(
             unbiased = batch_var.detach() * count / (count - 1)  # tensor by size: a recorded size stays free
             running_var.mul_(1 - momentum).add_(unbiased, alpha=momentum)
     return normalized(input, batch_mean, batch_var, weight, bias, eps)
+
+
+def check_parameters(x: Tensor, channels: Any, named: dict[str, Tensor | None]) -> None:
+    """RuntimeError for a parameter that does not have one element a channel, or a dtype that does not go with x's.
+
+    Float parameters go with an input of half precision, else all have one dtype.
+    """
+    given = {name: p for name, p in named.items() if p is not None}
+    for name, p in given.items():
+        if type(channels) is int and p.numel() != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {p.numel()}")
+    if all(p.array.dtype == x.array.dtype for p in given.values()):
+        return
+    if any(p.array.dtype != DTYPES["float32"] for p in given.values()):
+        raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+    if x.array.dtype.itemsize != 2:
+        raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
 
 
 def normalized(
@@ -117,8 +151,22 @@ def instance_norm(
 ) -> Tensor:
     """Each channel of each sample normalised over its own plane."""
     if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise RuntimeError(
+                "Expected running_mean and running_var to be defined when use_input_stats is false"
+            )
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     shape = input.array.shape
+    if (
+        type(shape[0]) is int and type(shape[1]) is int
+    ):  # PyTorch sees each sample's channels as channels of their own
+        for name, p in (
+            ("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)
+        ):  # fmt: skip
+            if p is not None and p.numel() != shape[1]:
+                raise RuntimeError(
+                    f"{name} should contain {shape[0] * shape[1]} elements not {shape[0] * p.numel()}"
+                )
     if prod(shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
     if running_mean is not None and running_var is not None:
@@ -145,6 +193,13 @@ def group_norm(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(map(int, shape))} and num_groups={num_groups}"
         )
+    for name, p in (("weight", weight), ("bias", bias)):
+        if p is not None and tuple(p.array.shape) != (shape[1],):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
+                f"shape {list(p.array.shape)} and input of shape {list(map(int, shape))}"
+            )
+    check_parameters(input, None, {"weight": weight, "bias": bias})
     rest = prod(shape[2:])
     grouped = reshape(input, (shape[0] * num_groups, shape[1] // num_groups * rest))
     out = reshape(apply(LAYER_NORM, grouped, ndim=1, eps=float(eps)), shape)

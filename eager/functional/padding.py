@@ -20,10 +20,33 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     sides = sides_of(input, pad)
     if mode == "constant":
         return constant_ends(input, sides, 0 if value is None else value)
+    check_wrapped(input, len(pad), mode, value)
     for d, (before, after) in enumerate(sides):
         if before or after:
             input = wrapped_pad(input, d, before, after, mode)
     return input
+
+
+def check_wrapped(x: Tensor, ends: int, mode: str, value: float | None) -> None:
+    """Errors as PyTorch's for what no padding with the tensor's own elements has: modes, values, ranks, no elements."""
+    if mode not in ("reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    axes = ends // 2
+    if axes not in (1, 2, 3) or x.ndim not in (axes + 1, axes + 2):
+        raise NotImplementedError(
+            f"Padding size {ends} is not supported for {x.ndim}D input tensor.\n"
+            "Supported combinations for non-constant padding:\n"
+            "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+            "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+            "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
+        )
+    if mode != "circular" and any(type(n) is int and n == 0 for n in x.array.shape[x.ndim - axes - 1 :]):
+        raise RuntimeError(
+            f"Expected {axes + 1}D or {axes + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input, but got: {list(map(int, x.array.shape))}"
+        )
 
 
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
@@ -33,10 +56,12 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tens
 
 def sides_of(x: Tensor, pad: Sequence[int]) -> list[tuple[int, int]]:
     """(before, after) of each axis, first to last. RuntimeError for a length that does not fit the tensor."""
-    if len(pad) % 2 or len(pad) > 2 * x.ndim:
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) > 2 * x.ndim:
         raise RuntimeError(
-            f"Padding length should be less than or equal to two times the input dimension, and even, but got padding "
-            f"length {len(pad)} and input of dimension {x.ndim}"
+            f"Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(pad)} and input of dimension {x.ndim}"
         )
     pairs = [(pad[k], pad[k + 1]) for k in range(0, len(pad), 2)]
     return [(0, 0)] * (x.ndim - len(pairs)) + pairs[::-1]
@@ -60,13 +85,16 @@ def constant_ends(x: Tensor, sides: list[tuple[int, int]], value: float) -> Tens
 def wrapped_pad(x: Tensor, d: int, before: int, after: int, mode: str) -> Tensor:
     """Padding with the tensor's own elements along one axis."""
     n = x.array.shape[d]
-    limit = {"reflect": n - 1, "circular": n, "replicate": max(before, after, 0)}.get(mode)
-    if limit is None:
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
-    if before > limit or after > limit:
+    if mode == "circular" and (before > n or after > n):
+        raise RuntimeError("Padding value causes wrapping around more than once.")
+    if mode == "reflect" and (before >= n or after >= n):
         raise RuntimeError(
-            f"Padding size should be less than the corresponding input dimension, but got: padding "
+            f"Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
             f"({before}, {after}) at dimension {d} of input {list(map(int, x.array.shape))}"
+        )
+    if before + after + n < (0 if mode == "circular" else 1):
+        raise RuntimeError(
+            f"input of {int(n)} elements is too small for padding ({before}, {after}) at dimension {d}"
         )
     if mode == "circular" and (
         before < 0 or after < 0

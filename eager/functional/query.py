@@ -29,6 +29,26 @@ def is_nonzero(input: Tensor) -> bool:
     return bool(input)
 
 
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype has negative numbers."""
+    return input.array.dtype.kind not in "bu"
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether the shapes are the same."""
+    return input.shape == other.shape
+
+
+def is_distributed(input: Tensor) -> bool:
+    """Whether the tensor lies on several machines: never."""
+    return False
+
+
+def get_device(input: Tensor) -> int:
+    """The number of the GPU that holds the tensor; -1 in main memory."""
+    return -1 if input.device.type == "cpu" else input.device.index or 0
+
+
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return input.numel()

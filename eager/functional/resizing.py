@@ -44,10 +44,13 @@ def interpolate(
     mode: nearest, nearest-exact, linear, bilinear, trilinear, bicubic or area. scale_factor is used for positions as
     it is, unless recompute_scale_factor; align_corners maps ends to ends. antialias: bilinear and bicubic alone.
     """
-    check(input, mode, align_corners, antialias)
+    check(mode, align_corners)
     old = list(input.array.shape[2:])
     new, factors = sizes(old, size, scale_factor, recompute_scale_factor)
-    if mode == "area":
+    check_rank(input, mode, antialias)
+    if mode != "area":
+        check_elements(input, old, new)
+    else:
         return AREA[len(old) - 1](input, new)
     whole = input.array.dtype.kind in "iu" and not mode.startswith("nearest")
     x = input.float() if whole else input
@@ -56,20 +59,44 @@ def interpolate(
     return x.round().clamp(0, 255).to(input.dtype) if whole else x
 
 
-def check(x: Tensor, mode: str, align_corners: bool | None, antialias: bool) -> None:
-    """ValueError and NotImplementedError as PyTorch's for settings that do not go together."""
-    if mode not in AXES or x.ndim - 2 not in AXES[mode]:
-        raise NotImplementedError(
-            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {x.ndim}D) for the modes: nearest | "
-            f"linear | bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"
-        )
-    if align_corners is not None and AXES[mode] == (1, 2, 3):
+def check(mode: str, align_corners: bool | None) -> None:
+    """ValueError for align_corners where nothing lies between elements."""
+    if align_corners is not None and AXES.get(mode) == (1, 2, 3):
         raise ValueError(
             "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
         )
-    if antialias and mode not in ("bilinear", "bicubic"):
+
+
+def check_rank(x: Tensor, mode: str, antialias: bool) -> None:
+    """ValueError and NotImplementedError as PyTorch's for modes that do not go with the input."""
+    if antialias and (mode not in ("bilinear", "bicubic") or x.ndim != 4):
         raise ValueError(
             "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+        )
+    if mode in AXES and x.ndim - 2 in AXES[mode]:
+        return
+    if mode in ("linear", "bilinear", "trilinear") and x.ndim in (3, 4, 5):
+        raise NotImplementedError(f"Got {x.ndim}D input, but {mode} mode needs {AXES[mode][0] + 2}D input")
+    raise NotImplementedError(
+        f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {x.ndim}D) for the modes: nearest | "
+        f"linear | bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"
+    )
+
+
+def check_elements(x: Tensor, old: list[Any], new: list[Any]) -> None:
+    """RuntimeError for axes without elements; there may be no samples."""
+    if any(type(n) is int and n <= 0 for n in (*old, *new)):
+        names = ("D: ", "H: ", "W: ")[-len(old) :] if len(old) > 1 else ("W: ",)
+        before, after = (
+            ", ".join(f"{name}{int(n)}" for name, n in zip(names, each, strict=True)) for each in (old, new)
+        )
+        between = " and " if len(old) == 1 else " "
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input ({before}){between}output ({after})"
+        )
+    if type(x.array.shape[1]) is int and x.array.shape[1] == 0:
+        raise RuntimeError(
+            f"Non-empty {x.ndim}D data tensor expected but got a tensor with sizes {list(map(int, x.array.shape))}"
         )
 
 
@@ -82,9 +109,13 @@ def sizes(old: list[Any], size: Any, scale: Any, recompute: bool | None) -> tupl
     given = scale if size is None else size
     each = list(given) if isinstance(given, (tuple, list)) else [given] * len(old)
     if len(each) != len(old):
+        what, form, last = (
+            ("output size of", "output size in (o1, o2, ...,oK)", tuple(each)) if scale is None else
+            ("scale_factor of shape", "scale_factor in (s1, s2, ...,sK)", tuple(each)))  # fmt: skip
         raise ValueError(
-            f"Input and output must have the same number of spatial dimensions, but got input with spatial dimensions "
-            f"of {old} and {'scale_factor' if size is None else 'output size'} of {list(each)}"
+            f"Input and {'output' if scale is None else 'scale_factor'} must have the same number of spatial "
+            f"dimensions, but got input with spatial dimensions of {[int(n) for n in old]} and {what} {last}. Please "
+            f"provide input tensor in (N, C, d1, d2, ...,dK) format and {form} format."
         )
     if size is not None:
         if recompute:
@@ -92,10 +123,6 @@ def sizes(old: list[Any], size: Any, scale: Any, recompute: bool | None) -> tupl
         new = each
     else:
         new = [scaled(n, f) for n, f in zip(old, each, strict=True)]
-    if any(type(m) is int and m <= 0 for m in new):
-        raise RuntimeError(
-            f"Input and output sizes should be greater than 0, but got input {old} and output {new}"
-        )
     return new, [None] * len(old) if size is not None or recompute else each
 
 

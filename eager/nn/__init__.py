@@ -46,7 +46,10 @@ from .conv import (
 )
 from .distance import Bilinear, CosineSimilarity, PairwiseDistance
 from .dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
-from .embedding import Embedding
+from .embedding import (
+    Embedding,
+    EmbeddingBag,
+)
 from .flatten import Flatten, Unflatten
 from .linear import Identity, Linear
 from .linear_cross_entropy import (
@@ -202,6 +205,7 @@ __all__ = [
     "Dropout2d",
     "Dropout3d",
     "Embedding",
+    "EmbeddingBag",
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
