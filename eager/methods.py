@@ -9,7 +9,7 @@ from typing import Any
 from . import backward as engine, functional as F, hooks
 from .functional import complexes, filling, inplace, pointwise, shaping, strides
 from .tensor import Tensor
-from .typenames import TensorType, dtype_named, typename
+from .typenames import TensorType, dtype_named, type_of, typename
 
 SAME_NAME = """
     abs absolute acos acosh add addcdiv addcmul addmm addmv addr all amax amin aminmax any arccos arccosh arcsin
@@ -38,6 +38,7 @@ SAME_NAME = """
     narrow_copy new_empty_strided nonzero_static put resize_ resize_as_ scatter_reduce split_with_sizes
     unique unique_consecutive unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit
     hash_tensor istft stft
+    get_device hardshrink is_distributed is_nonzero is_same_size is_signed ormqr prelu
     mode
 """.split()
 OTHER_NAME = {
@@ -205,6 +206,78 @@ def is_shared(self: Tensor) -> bool:
     return is_shared(self)
 
 
+def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """In place: a Python function of each element. Slow, and for tensors in main memory."""
+    return elementwise(self, "apply_", callable)
+
+
+def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """In place: a Python function of each element and the other tensor's, broadcast."""
+    return elementwise(self, "map_", callable, tensor)
+
+
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+    """In place: a Python function of each element and those of two other tensors, broadcast."""
+    return elementwise(self, "map2_", callable, x, y)
+
+
+def elementwise(self: Tensor, name: str, function: Callable[..., Any], *others: Tensor) -> Tensor:
+    if self.requires_grad or any(t.requires_grad for t in others):
+        raise RuntimeError(
+            f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."
+        )
+    if self.device.type != "cpu":
+        raise TypeError(f"{name} is only implemented on CPU tensors")
+    columns = [F.flatten(F.expand(t, self.shape)).tolist() for t in (self, *others)]
+    values = [function(*row) for row in zip(*columns, strict=True)]
+    return inplace.copy_(self, F.reshape(F.tensor(values, dtype=self.dtype), self.shape))
+
+
+def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """A tensor of the same dtype: of sizes, of a sequence's values, or empty."""
+    return type_of(self.dtype)(*args, device=self.device if device is None else device)
+
+
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether both are the same elements of the same memory."""
+    return (
+        self.data_ptr() == tensor.data_ptr()
+        and self.shape == tensor.shape
+        and self.stride() == tensor.stride()
+        and self.storage_offset() == tensor.storage_offset()
+    )
+
+
+def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The axes from that of the largest stride to that of the smallest."""
+    return tuple(sorted(range(self.ndim), key=lambda axis: -self.stride()[axis]))
+
+
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """The tensor itself: copies to a GPU read ordinary memory here."""
+    return self
+
+
+def is_pinned(self: Tensor, device: Any = None) -> bool:
+    """Whether the memory is pinned: never."""
+    return False
+
+
+def is_inference(self: Tensor) -> bool:
+    """Whether the tensor was made in inference mode, which leaves no mark here: False."""
+    return False
+
+
+def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
+    """The tensor itself, in another dtype where one is given: all tensors are dense."""
+    return self if dtype is None else F.cast(self, dtype)
+
+
+def reversed_first_axis(self: Tensor) -> Tensor:
+    """`reversed(x)`: the first axis from its end."""
+    return self if self.ndim == 0 else F.flip(self, (0,))
+
+
 def install() -> None:
     """Put the methods on the class."""
     for name in SAME_NAME:
@@ -231,6 +304,17 @@ OWN: dict[str, Any] = {
     "__eq__": unless_foreign(pointwise.eq),
     "__ne__": unless_foreign(pointwise.ne),
     "type_as": type_as,
+    "apply_": apply_,
+    "map_": map_,
+    "map2_": map2_,
+    "new": new,
+    "is_set_to": is_set_to,
+    "dim_order": dim_order,
+    "pin_memory": pin_memory,
+    "is_pinned": is_pinned,
+    "is_inference": is_inference,
+    "to_dense": to_dense,
+    "__reversed__": reversed_first_axis,
     "share_memory_": share_memory_,
     "is_shared": is_shared,
     "type": type_,

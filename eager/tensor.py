@@ -245,6 +245,15 @@ class Tensor(Methods):
     def is_complex(self) -> bool:
         return self.dtype.is_complex
 
+    is_sparse = is_sparse_csr = is_quantized = is_nested = is_meta = is_mkldnn = False
+    is_mps = is_xpu = is_xla = is_ipu = is_mtia = is_maia = is_vulkan = False
+    name: str | None = None
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the elements are in main memory."""
+        return self.device.type == "cpu"
+
     def data_ptr(self) -> int:
         """The address of the first element."""
         return int(self._read("data_ptr()").__array_interface__["data"][0])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .dtypes import dtype as DType, dtype_of
+from .dtypes import dtype as DType, dtype_of, set_default_dtype
 from .functional.creation import empty, tensor
 from .tensor import Tensor
 
@@ -76,6 +76,17 @@ ShortTensor = tensor_type("int16")
 IntTensor = tensor_type("int32")
 LongTensor = tensor_type("int64")
 BoolTensor = tensor_type("bool")
+
+
+def type_of(dtype: DType) -> TensorType:
+    """The class of the tensors of a dtype, in main memory."""
+    return tensor_type(dtype.name)
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Make the dtype of a type, such as `DoubleTensor` or "torch.DoubleTensor", that of Python floats."""
+    set_default_dtype(dtype_named(t)[1] if isinstance(t, str) else t.dtype)
+
 
 TYPES = {f"{prefix}Tensor": name for name, prefix in PREFIX.items()}
 

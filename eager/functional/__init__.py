@@ -226,6 +226,7 @@ from .loss import (
     poisson_nll_loss,
     smooth_l1_loss,
 )
+from .lowrank import ormqr, pca_lowrank, svd_lowrank, vander
 from .margins import (
     cosine_embedding_loss,
     hinge_embedding_loss,
@@ -237,7 +238,6 @@ from .margins import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from .lowrank import ormqr, pca_lowrank, svd_lowrank, vander
 from .masking import (
     argwhere,
     masked_scatter,
@@ -978,9 +978,9 @@ __all__ = [
     "linspace",
     "local_response_norm",
     "log",
-    "log10",
     "log1p",
     "log2",
+    "log10",
     "log_softmax",
     "logaddexp",
     "logaddexp2",

@@ -9,16 +9,18 @@ from .arranging import flip
 from .creation import ones_like
 from .cumulative import cumprod
 from .joining import cat
-from .product import matmul
 from .padding import pad
 from .pointwise import cast
+from .product import matmul
 from .randoms import randn
 from .shaping import expand, unsqueeze
 
 Decomposition = tuple[Tensor, Tensor, Tensor]
 
 
-def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> Decomposition:
+def svd_lowrank(
+    A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
+) -> Decomposition:
     """U [..., m, q], S [..., q], V [..., n, q] with U diag(S) V.H close to A (or A - M) [..., m, n].
 
     A random matrix of q columns finds the space of the largest singular values, `niter` subspace iterations improve
