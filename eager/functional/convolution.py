@@ -7,6 +7,7 @@ from typing import Any
 from ..ops.table import TABLE
 from ..tape import apply, labelled
 from ..tensor import Tensor
+from ..typenames import typename
 from .arranging import pad_axes
 from .joining import stack
 from .pairs import Sizes, many
@@ -74,7 +75,8 @@ def convolution(
     if input.ndim == axes + 1:
         x = unsqueeze(input, 0)
         return squeeze(convolution(name, axes, x, weight, bias, stride, padding, dilation, groups), 0)
-    check_operands(name, axes, input, weight, bias)
+    check_operands(name, axes, input, weight, groups)
+    check_bias(weight, bias, 0, "")
     strides, spread = many(stride, axes, "stride"), many(dilation, axes, "dilation")
     check_positive(stride=strides, dilation=spread)
     if isinstance(padding, str):
@@ -83,27 +85,70 @@ def convolution(
         zeros = many(padding, axes, "padding")
         if min(zeros) < 0:
             raise RuntimeError("negative padding is not supported")
+    check_kernel(input, weight, zeros, spread)
     plain = (conv1d_plain, conv2d_at, conv3d_plain)[axes - 1]
     return with_bias(plain(input, weight, strides, zeros, spread, groups), bias)
 
 
-def check_operands(name: str, axes: int, x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    """RuntimeError for ranks and dtypes that no convolution has."""
+def check_operands(name: str, axes: int, x: Tensor, weight: Tensor, groups: int) -> None:
+    """RuntimeError for ranks, dtypes, groups and kernels that no convolution has."""
     if weight.ndim != axes + 2 or x.ndim != axes + 2:
         raise RuntimeError(
             f"Expected {axes + 1}D (unbatched) or {axes + 2}D (batched) input to {name} and a {axes + 2}D weight, but "
             f"got input of size: {list(map(int, x.array.shape))} and weight of size: "
             f"{list(map(int, weight.array.shape))}"
         )
-    if bias is not None and bias.array.dtype != x.array.dtype:
-        raise RuntimeError(f"{name}: Input type ({x.dtype}) and bias type ({bias.dtype}) should be the same")
+    if x.array.dtype != weight.array.dtype:
+        raise RuntimeError(
+            f"Input type ({typename(x)}) and weight type ({typename(weight)}) should be the same"
+        )
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    shape = weight.array.shape
+    if type(shape[0]) is int and shape[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
+            f"{list(map(int, shape))} instead"
+        )
+    if any(type(n) is int and n == 0 for n in shape[2:]):
+        raise RuntimeError(f"{name}: a kernel has elements, but got a weight of size {list(map(int, shape))}")
+
+
+def check_kernel(x: Tensor, weight: Tensor, padding: Sizes, dilation: Sizes) -> None:
+    """RuntimeError for a kernel that reaches further than the padded input."""
+    sizes, kernel = x.array.shape[2:], weight.array.shape[2:]
+    if not all(type(n) is int for n in (*sizes, *kernel)):
+        return
+    padded = [n + 2 * p for n, p in zip(sizes, padding, strict=True)]
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    if any(r > n for r, n in zip(reach, padded, strict=True)):
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: "
+            f"({' x '.join(map(str, reach))}). Kernel size can't be greater than actual input size"
+        )
+
+
+def check_bias(weight: Tensor, bias: Tensor | None, axis: int, given: str, groups: int = 1) -> None:
+    """RuntimeError unless there is one bias for each output channel, `groups` times those of the weight's axis."""
+    if bias is None:
+        return
+    count, shape = weight.array.shape[axis] * groups, bias.array.shape
+    if len(shape) != 1 or (type(count) is int and type(shape[0]) is int and shape[0] != count):
+        raise RuntimeError(
+            f"Given {given}weight of size {list(map(int, weight.array.shape))}, expected bias to be 1-dimensional with "
+            f"{int(count)} elements, but got bias of size {list(map(int, shape))} instead"
+        )
+    if bias.array.dtype != weight.array.dtype:
+        raise RuntimeError(
+            f"Input type ({typename(weight)}) and bias type ({typename(bias)}) should be the same"
+        )
 
 
 def check_positive(**settings: Sizes) -> None:
     """RuntimeError for a stride or dilation below 1."""
     for name, values in settings.items():
         if min(values) <= 0:
-            raise RuntimeError(f"{name} should be greater than zero, but got {values}")
+            raise RuntimeError(f"non-positive {name} is not supported, got {values}")
 
 
 def same_padding(
@@ -259,7 +304,8 @@ def transposed(
         return squeeze(
             transposed(name, axes, x, weight, bias, stride, padding, output_padding, groups, dilation), 0
         )
-    check_operands(name, axes, input, weight, bias)
+    check_operands(name, axes, input, weight, groups)
+    check_bias(weight, bias, 1, "transposed=1, ", groups)
     s, p = many(stride, axes, "stride"), many(padding, axes, "padding")
     e, d = many(output_padding, axes, "output_padding"), many(dilation, axes, "dilation")
     check_positive(stride=s, dilation=d)

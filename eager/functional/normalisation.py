@@ -12,6 +12,7 @@ from ..ops.types import DTYPES
 from ..tape import apply, labelled
 from ..tensor import Tensor
 from .arranging import pad_axes
+from .base import cast_to
 from .pooling import avg_pool2d
 from .reduction import mean, var
 from .shaping import reshape
@@ -205,7 +206,8 @@ def group_norm(
     out = reshape(apply(LAYER_NORM, grouped, ndim=1, eps=float(eps)), shape)
     per_channel = (shape[1], *(1,) * (input.ndim - 2))
     out = out if weight is None else out * reshape(weight, per_channel)
-    return labelled(out if bias is None else out + reshape(bias, per_channel), "NativeGroupNorm")
+    out = out if bias is None else out + reshape(bias, per_channel)
+    return labelled(cast_to(out, input.array.dtype), "NativeGroupNorm")
 
 
 def local_response_norm(

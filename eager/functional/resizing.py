@@ -23,7 +23,7 @@ AREA = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)
 #: The axes that each mode resizes.
 AXES = {
     "nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "area": (1, 2, 3),
-    "linear": (1,), "bilinear": (2,), "trilinear": (3,), "bicubic": (2,),
+    "linear": (1,), "bilinear": (2,), "trilinear": (3,), "bicubic": (2,), "lanczos": (2,),
 }  # fmt: skip
 
 #: Keys' kernel (Keys, Cubic Convolution Interpolation for Digital Image Processing, 1981): sharper without a filter.
@@ -41,8 +41,9 @@ def interpolate(
 ) -> Tensor:
     """The last axes of [N, C, L], [N, C, H, W] or [N, C, D, H, W] resized.
 
-    mode: nearest, nearest-exact, linear, bilinear, trilinear, bicubic or area. scale_factor is used for positions as
-    it is, unless recompute_scale_factor; align_corners maps ends to ends. antialias: bilinear and bicubic alone.
+    mode: nearest, nearest-exact, linear, bilinear, trilinear, bicubic, lanczos or area. scale_factor is used
+    for positions as it is, unless recompute_scale_factor; align_corners maps ends to ends. antialias: bilinear, bicubic
+    and lanczos, the last only with it.
     """
     check(mode, align_corners)
     old = list(input.array.shape[2:])
@@ -54,8 +55,12 @@ def interpolate(
         return AREA[len(old) - 1](input, new)
     whole = input.array.dtype.kind in "iu" and not mode.startswith("nearest")
     x = input.float() if whole else input
-    for d, (n, m, factor) in enumerate(zip(old, new, factors, strict=True), 2):
+    axes = list(enumerate(zip(old, new, factors, strict=True), 2))
+    for d, (n, m, factor) in (
+        axes[::-1] if antialias else axes
+    ):  # a filter runs along rows first, as PyTorch's does
         x = resized(x, d, n, m, factor, mode, bool(align_corners), antialias)
+        x = x.round().clamp(0, 255) if whole and antialias else x
     return x.round().clamp(0, 255).to(input.dtype) if whole else x
 
 
@@ -65,21 +70,25 @@ def check(mode: str, align_corners: bool | None) -> None:
         raise ValueError(
             "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
         )
+    if mode == "lanczos" and align_corners:
+        raise ValueError("Lanczos mode does not support align_corners=True")
 
 
 def check_rank(x: Tensor, mode: str, antialias: bool) -> None:
     """ValueError and NotImplementedError as PyTorch's for modes that do not go with the input."""
-    if antialias and (mode not in ("bilinear", "bicubic") or x.ndim != 4):
+    if antialias and (mode not in FILTERS or x.ndim != 4):
         raise ValueError(
-            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
         )
+    if mode == "lanczos" and x.ndim == 4 and not antialias:
+        raise ValueError("Lanczos mode requires antialias=True")
     if mode in AXES and x.ndim - 2 in AXES[mode]:
         return
     if mode in ("linear", "bilinear", "trilinear") and x.ndim in (3, 4, 5):
         raise NotImplementedError(f"Got {x.ndim}D input, but {mode} mode needs {AXES[mode][0] + 2}D input")
     raise NotImplementedError(
         f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {x.ndim}D) for the modes: nearest | "
-        f"linear | bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"
+        f"linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact (got {mode})"
     )
 
 
@@ -209,20 +218,25 @@ def far(x: Any, a: float) -> Any:
     return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
 
+#: The filter of each mode with antialiasing: where it ends, and its values at distances that numpy arrays hold.
+FILTERS = {
+    "bilinear": (1.0, lambda u: np.maximum(1 - u, 0)),
+    "bicubic": (2.0, lambda u: np.where(
+        u < 1, near(u, CUBIC_ANTIALIAS), np.where(u < 2, far(u, CUBIC_ANTIALIAS), 0))),
+    "lanczos": (3.0, lambda u: np.where(u < 3, np.sinc(u) * np.sinc(u / 3), 0)),
+}  # fmt: skip
+
+
 def filtered(x: Tensor, d: int, n: int, m: int, ratio: float, mode: str) -> Tensor:
     """One axis resized with a filter as wide as the step, so that every element counts when it shrinks."""
-    half = 1.0 if mode == "bilinear" else 2.0
+    half, kernel = FILTERS[mode]
     stretch = max(ratio, 1.0)
     centre = ratio * (np.arange(m) + 0.5)
     first = np.maximum((centre - half * stretch + 0.5).astype(np.int64), 0)
     stop = np.minimum((centre + half * stretch + 0.5).astype(np.int64), n)
     k = np.arange(int((stop - first).max()))
     u = np.abs((k + first[:, None] - centre[:, None] + 0.5) / stretch)
-    if mode == "bilinear":
-        weight = np.maximum(1 - u, 0)
-    else:
-        a = CUBIC_ANTIALIAS
-        weight = np.where(u < 1, near(u, a), np.where(u < 2, far(u, a), 0))
+    weight = kernel(u)
     weight = np.where(k < (stop - first)[:, None], weight, 0)
     weight /= weight.sum(1, keepdims=True)
     indices = [from_numpy(np.minimum(first + j, n - 1)) for j in k]

@@ -267,6 +267,16 @@ class InstanceNorm(BatchNorm):
     def forward(self, input: Tensor) -> Tensor:
         self.check_input(input)
         batched = input.ndim == max(self.ndims)
+        axis = input.ndim - max(self.ndims) + 1
+        if (
+            self.affine
+            and type(input.array.shape[axis]) is int
+            and input.array.shape[axis] != self.num_features
+        ):
+            raise ValueError(
+                f"expected input's size at dim={axis} to match num_features ({self.num_features}), but got: "
+                f"{input.array.shape[axis]}."
+            )
         out = F.instance_norm(
             input if batched else input.unsqueeze(0),
             self.running_mean,
