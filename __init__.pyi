@@ -21,6 +21,7 @@ from .eager import (
     utils as utils,
 )
 from .eager.amp import (
+    GradScaler as GradScaler,
     autocast as autocast,
     get_autocast_dtype as get_autocast_dtype,
     is_autocast_cache_enabled as is_autocast_cache_enabled,
@@ -580,6 +581,7 @@ from .eager.functional.inplace import (
     rad2deg_ as rad2deg_,
     reciprocal_ as reciprocal_,
     round_ as round_,
+    rrelu_ as rrelu_,
     rsqrt_ as rsqrt_,
     selu_ as selu_,
     sigmoid_ as sigmoid_,
@@ -593,6 +595,9 @@ from .eager.functional.inplace import (
     threshold_ as threshold_,
     trunc_ as trunc_,
     xlogy_ as xlogy_,
+)
+from .eager.functional.pool_indices import (
+    max_pool1d_with_indices as max_pool1d_with_indices,
 )
 from .eager.memory_format import (
     channels_last as channels_last,
@@ -643,6 +648,9 @@ from .eager.settings import (
     set_warn_always as set_warn_always,
     use_deterministic_algorithms as use_deterministic_algorithms,
 )
+from .eager.storage import (
+    UntypedStorage as UntypedStorage,
+)
 from .eager.tensor import (
     Size as Size,
     Tensor as Tensor,
@@ -663,6 +671,9 @@ from .eager.typenames import (
 )
 from .eager.utils.dlpack import (
     from_dlpack as from_dlpack,
+)
+from .in_process import (
+    compile as compile,
 )
 from .tracer.control import (
     cond as cond,
