@@ -23,6 +23,7 @@ __all__ = [
     "jacfwd",
     "jacrev",
     "jvp",
+    "linearize",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
@@ -372,6 +373,15 @@ def batch_size(dims: Sequence[int | None], leaves: Sequence[Any]) -> int:
             "the mapped dimension"
         )
     return sizes.pop()
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """func(*primals), and the function of tangents that is its derivative there: `jvp` of a fixed place."""
+
+    def derivative(*tangents: Any) -> Any:
+        return jvp(func, primals, tangents)[1]
+
+    return func(*primals), derivative
 
 
 # ---- modules as functions of their parameters ------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import backward as engine, functional as F, hooks
 from .functional import complexes, filling, inplace, pointwise, shaping, strides
+from .storage import untyped_storage
 from .tensor import Tensor
 from .typenames import TensorType, dtype_named, type_of, typename
 
@@ -305,6 +306,7 @@ OWN: dict[str, Any] = {
     "__ne__": unless_foreign(pointwise.ne),
     "type_as": type_as,
     "apply_": apply_,
+    "untyped_storage": untyped_storage,
     "map_": map_,
     "map2_": map2_,
     "new": new,

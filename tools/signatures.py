@@ -27,6 +27,7 @@ from .hooks import RemovableHandle
 from .linalg import results
 from .memory_format import memory_format as MemoryFormat
 from .random import Generator
+from .storage import UntypedStorage
 from .tensor import Tensor
 
 class Methods:

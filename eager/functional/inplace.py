@@ -207,6 +207,7 @@ FROM: dict[str, Callable[..., Any]] = {
     "divide": pointwise.div,
     "true_divide": pointwise.div,
     "relu": activation.relu,
+    "rrelu": activation.rrelu,
     "leaky_relu": activation.leaky_relu,
     "cumsum": cumulative.cumsum,
     "cumprod": cumulative.cumprod,

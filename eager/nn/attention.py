@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
 from typing import Any
 
 from .. import functional as F
@@ -11,6 +14,29 @@ from . import init
 from .linear import Linear
 from .module import Module
 from .parameter import Parameter
+
+
+class SDPBackend(Enum):
+    """Ways to compute attention that programs choose from; there is one here, whichever they choose."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextmanager
+def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = False) -> Iterator[None]:
+    """Within it, attention may use the given ways alone: accepted, and without effect."""
+    given = [backends] if isinstance(backends, SDPBackend) else backends
+    if not isinstance(given, list) or not all(isinstance(b, SDPBackend) for b in given):
+        raise AssertionError(
+            "Backend must be an instance of SDPBackend or a list of SDPBackend instances, got "
+            f"{type(backends).__name__}"
+        )
+    yield
 
 
 class NonDynamicallyQuantizableLinear(Linear):

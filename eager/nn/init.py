@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from ..modes import no_grad
@@ -193,3 +195,35 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
         tensor.normal_(0, std, generator=generator)
         order = tensor.new_empty(tensor.shape).uniform_(0, 1, generator=generator).argsort(0)
         return tensor.mul_((order.argsort(0) >= zeros).to(tensor.dtype))
+
+
+# ---- older names ------------------------------------------------------------------------------------------------
+
+
+def renamed(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function under its name without the underscore, which warns."""
+    new = function.__name__
+    old = new[:-1]
+
+    @wraps(function)
+    def deprecated(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(
+            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning, stacklevel=2
+        )
+        return function(*args, **kwargs)
+
+    deprecated.__name__ = old
+    return deprecated
+
+
+uniform = renamed(uniform_)
+normal = renamed(normal_)
+constant = renamed(constant_)
+eye = renamed(eye_)
+dirac = renamed(dirac_)
+xavier_uniform = renamed(xavier_uniform_)
+xavier_normal = renamed(xavier_normal_)
+kaiming_uniform = renamed(kaiming_uniform_)
+kaiming_normal = renamed(kaiming_normal_)
+orthogonal = renamed(orthogonal_)
+sparse = renamed(sparse_)

@@ -31,7 +31,7 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
     """Take `prefix` off the keys, and off those of the metadata, in place; for dicts of wrapped models."""
     for key in [k for k in state_dict if k.startswith(prefix)]:
         state_dict[key.removeprefix(prefix)] = state_dict.pop(key)
-    metadata = getattr(state_dict, "_metadata", None)
-    for key in list(metadata or ()):
+    metadata: dict[str, Any] = getattr(state_dict, "_metadata", None) or {}
+    for key in list(metadata):
         if key and (key == prefix.removesuffix(".") or key.startswith(prefix)):
-            metadata[key[len(prefix) :]] = metadata.pop(key)  # type: ignore[index]
+            metadata[key[len(prefix) :]] = metadata.pop(key)

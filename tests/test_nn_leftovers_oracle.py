@@ -1,0 +1,100 @@
+"""Small parts of nn beside its layers, as under PyTorch."""
+
+import importlib
+import warnings
+
+import pytest
+from both import assert_same, attempt, filled, program
+
+PROGRAMS = []
+
+
+@program(PROGRAMS)
+def poolings_with_indices(torch):
+    F, out = torch.nn.functional, []
+    for n in (1, 2, 3):
+        x = torch.arange(6.0**n).sin().reshape(1, 1, *[6] * n)
+        out += getattr(F, f"max_pool{n}d_with_indices")(x, 2, stride=2)
+        out += getattr(F, f"adaptive_max_pool{n}d_with_indices")(x, 2)
+    x = torch.arange(36.0).sin().reshape(1, 1, 6, 6)
+    values, indices = F.fractional_max_pool2d_with_indices(x, 2, output_size=3)
+    return [*out, values.shape, indices.shape, torch.max_pool1d_with_indices(x[0], 2)]
+
+
+@program(PROGRAMS)
+def activations_in_place(torch):
+    F, out = torch.nn.functional, []
+    for name in ("celu_", "elu_", "hardtanh_", "leaky_relu_", "rrelu_", "selu_", "relu_"):
+        x = torch.tensor([-2.0, 0.5, 3.0])
+        out += [getattr(F, name)(x) is x, x]
+    x = torch.tensor([-2.0, 0.5, 3.0])
+    return [
+        *out,
+        F.threshold_(x, 1.0, 7.0) is x,
+        x,
+        F.native_channel_shuffle(torch.arange(4.0).reshape(1, 4, 1), 2),
+    ]
+
+
+@program(PROGRAMS)
+def older_initialisers(torch):
+    init, out = torch.nn.init, []
+    for name in ("uniform", "normal", "xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal"):
+        out += [getattr(init, name)(torch.empty(3, 2)).shape]
+    out += [init.constant(torch.empty(2), 3.0), init.eye(torch.empty(2, 3)), init.dirac(torch.empty(2, 2, 3))]
+    return [*out, init.orthogonal(torch.empty(3, 3)).shape, init.sparse(torch.empty(3, 3), 0.5).shape]
+
+
+@program(PROGRAMS)
+def data_parallel(torch):
+    net = filled(torch, torch.nn.Linear(2, 3))
+    m = torch.nn.DataParallel(net)
+    x = torch.tensor([[1.0, 2.0]])
+    return [
+        m,
+        m(x),
+        m(input=x),
+        m.module is net,
+        list(m.state_dict()),
+        isinstance(m, torch.nn.parallel.DataParallel),
+    ]
+
+
+@program(PROGRAMS)
+def kernels_of_attention(torch):
+    attention = importlib.import_module(f"{torch.__name__}.nn.attention")
+    x = torch.arange(12.0).reshape(1, 1, 3, 4).sin()
+    with attention.sdpa_kernel(attention.SDPBackend.MATH):
+        one = torch.nn.functional.scaled_dot_product_attention(x, x, x)
+    with attention.sdpa_kernel([attention.SDPBackend.MATH, attention.SDPBackend.FLASH_ATTENTION]):
+        two = torch.nn.functional.scaled_dot_product_attention(x, x, x)
+
+    def wrong():
+        with attention.sdpa_kernel(3):
+            pass
+
+    return [one, two, attention.SDPBackend.FLASH_ATTENTION.name, attempt(wrong)]
+
+
+@program(PROGRAMS)
+def storages(torch):
+    x = torch.arange(12.0).reshape(3, 4)
+    base = x.untyped_storage()
+    out = [base.nbytes(), base.size(), len(base), x[1].untyped_storage().nbytes(), base.device]
+    out += [
+        base.data_ptr() == t.untyped_storage().data_ptr() for t in (x, x.t(), x[1:, 2], x.clone(), x.detach())
+    ]
+    return out
+
+
+@program(PROGRAMS)
+def linearized(torch):
+    warnings.simplefilter("ignore")  # PyTorch's are about itself
+    x = torch.tensor([0.5, 1.0])
+    value, derivative = torch.func.linearize(lambda v: v.sin() * v, x)
+    return [value, derivative(torch.ones(2)), derivative(torch.tensor([0.0, 2.0]))]
+
+
+@pytest.mark.parametrize("run", PROGRAMS)
+def test_program(run):
+    assert_same(run)
