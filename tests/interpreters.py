@@ -28,12 +28,17 @@ class OutOfBounds(IndexError):
 
 
 class Lazy:
-    """A read that happens only when its value is used: `select` leaves the side it does not choose unread."""
+    """A value that is computed, once, when it is used: `select` leaves the side it does not choose unread."""
 
-    __slots__ = ("dtype", "force")
+    __slots__ = ("compute", "dtype", "known")
 
-    def __init__(self, force: Any, dtype: str) -> None:
-        self.force, self.dtype = force, dtype
+    def __init__(self, compute: Any, dtype: str) -> None:
+        self.compute, self.dtype, self.known = compute, dtype, None
+
+    def force(self) -> Any:
+        if self.known is None:
+            self.known = self.compute()
+        return self.known
 
 
 class NumpyScalars:
