@@ -18,6 +18,7 @@ from .eager import (
     random as random,
     special as special,
     testing as testing,
+    types as types,
     utils as utils,
 )
 from .eager.amp import (

@@ -43,10 +43,13 @@ ALIASES = {
     "nn.modules.sparse": "eager.nn.embedding",
     "nn.modules.transformer": "eager.nn.transformer",
     "nn.modules.upsampling": "eager.nn.resizing",
+    "nn.utils.clip_grad": "eager.nn.utils.gradients",
+    "nn.utils.convert_parameters": "eager.nn.utils.gradients",
     "optim": "eager.optim",
     "random": "eager.random",
     "testing": "eager.testing",
     "special": "eager.special",
+    "types": "eager.types",
     "utils": "eager.utils",
     "utils.data": "eager.data",
 }

@@ -11,7 +11,7 @@ def test_program(run):
 
 import re
 import warnings
-from itertools import zip_longest
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -21,17 +21,38 @@ import tapecast as tc
 oracle = pytest.importorskip("torch")
 
 
-def text(value):
-    """Anything as text that does not depend on the library."""
+class Values(NamedTuple):
+    """A tensor of either library."""
+
+    kind: str
+    array: np.ndarray
+
+
+def plain(value):
+    """Anything as lists, texts and `Values`, which do not depend on the library."""
     if isinstance(value, tc.Tensor | oracle.Tensor):
-        array = np.round(value.detach().double().numpy(), 4) + 0.0
-        return f"{str(value.dtype).split('.')[-1]}{list(value.shape)} {array.tolist()} {value.requires_grad}"
+        kind = f"{str(value.dtype).split('.')[-1]}{list(value.shape)} requires_grad={value.requires_grad}"
+        return Values(kind, value.detach().double().numpy())
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {text(v)}" for key, v in value.items()) + "}"
+        return [[str(key), plain(v)] for key, v in value.items()]
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(text, value)) + "]"
-    plain = re.sub(r"tapecast\.eager\.nn\.\w+\.|torch\.nn\.modules\.\w+\.", "", str(value))
-    return plain.replace("tapecast.", "").replace("torch ", "").replace("torch.", "")
+        return [plain(v) for v in value]
+    without = re.sub(r"tapecast\.eager\.nn\.\w+\.|torch\.nn\.modules\.\w+\.", "", str(value))
+    return without.replace("tapecast.", "").replace("torch ", "").replace("torch.", "")
+
+
+def assert_equal(ours, theirs, path):
+    """AssertionError that names the place where two plain values differ; numbers, by more than rounding."""
+    assert type(ours) is type(theirs), f"{path}: {ours}\nbut PyTorch: {theirs}"
+    if isinstance(ours, Values):
+        assert ours.kind == theirs.kind, f"{path}: {ours.kind}, but PyTorch: {theirs.kind}"
+        np.testing.assert_allclose(ours.array, theirs.array, rtol=2e-5, atol=2e-6, err_msg=path)
+    elif isinstance(ours, list):
+        assert len(ours) == len(theirs), f"{path}: {ours}\nbut PyTorch: {theirs}"
+        for place, pair in enumerate(zip(ours, theirs, strict=True)):
+            assert_equal(*pair, f"{path}[{place}]")
+    else:
+        assert ours == theirs, f"{path}: {ours}\nbut PyTorch: {theirs}"
 
 
 def attempt(action):
@@ -63,17 +84,14 @@ def program(programs):
 
 
 def assert_same(run):
-    """The texts of what `run(torch)` returns, and of its warnings, are the same under both libraries."""
+    """What `run(torch)` returns, and its warnings, are the same under both libraries."""
 
     def result(torch):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            out = run(torch)
-        return [text(v) for v in (out if isinstance(out, list | tuple) else [out])], [
-            text(w.message) for w in caught
-        ]
+            out = plain(run(torch))
+        return out, [plain(w.message) for w in caught]
 
     ours, theirs = result(tc), result(oracle)
-    for kind, mine, others in zip(("result", "warning"), ours, theirs, strict=True):
-        for place, (a, b) in enumerate(zip_longest(mine, others)):
-            assert a == b, f"{kind} {place}:\n{a}\nbut PyTorch:\n{b}"
+    assert_equal(ours[0], theirs[0], "result")
+    assert_equal(ours[1], theirs[1], "warnings")

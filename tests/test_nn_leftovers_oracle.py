@@ -95,6 +95,36 @@ def linearized(torch):
     return [value, derivative(torch.ones(2)), derivative(torch.tensor([0.0, 2.0]))]
 
 
+@program(PROGRAMS)
+def gradients_of_convolutions(torch):
+    out = []
+    for n in (1, 2, 3):
+        x = torch.arange(2.0 * 5**n).sin().reshape(1, 2, *[5] * n)
+        w = torch.arange(4.0 * 3**n).cos().reshape(4, 1, *[3] * n)
+        settings = {"stride": 2, "padding": 1, "groups": 2}
+        y = getattr(torch.nn.functional, f"conv{n}d")(x, w, None, **settings)
+        g = torch.ones(y.shape).cumsum(-1)
+        out += [getattr(torch.nn.grad, f"conv{n}d_input")(x.shape, w, g, **settings)]
+        out += [getattr(torch.nn.grad, f"conv{n}d_weight")(x, w.shape, g, **settings)]
+    return out
+
+
+@program(PROGRAMS)
+def modules_by_their_names(torch):
+    def get(name):
+        return importlib.import_module(f"{torch.__name__}.{name}")
+
+    return [
+        get("nn.utils.clip_grad").clip_grad_norm_ is torch.nn.utils.clip_grad_norm_,
+        get("nn.utils.convert_parameters").parameters_to_vector is torch.nn.utils.parameters_to_vector,
+        get("nn.utils.parametrize").is_parametrized(torch.nn.ReLU()),
+        get("nn.parameter").Parameter is torch.nn.Parameter,
+        get("nn.modules.batchnorm").BatchNorm2d is torch.nn.BatchNorm2d,
+        get("types").Number == int | float | bool,
+        hasattr(get("nn.common_types"), "_size_2_t"),
+    ]
+
+
 @pytest.mark.parametrize("run", PROGRAMS)
 def test_program(run):
     assert_same(run)

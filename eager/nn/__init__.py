@@ -170,7 +170,7 @@ from .transformer import (
     TransformerEncoderLayer,
 )
 
-from . import modules, parallel, parameter  # isort: skip
+from . import common_types, grad, modules, parallel, parameter  # isort: skip
 
 __all__ = [
     "CELU",
@@ -338,7 +338,9 @@ __all__ = [
     "ZeroPad1d",
     "ZeroPad2d",
     "ZeroPad3d",
+    "common_types",
     "functional",
+    "grad",
     "init",
     "modules",
     "parallel",

@@ -1,6 +1,16 @@
 """Tools for gradients, parameters and sequences, by PyTorch's names."""
 
-from . import fusion, init, parametrizations, parametrize, prune, rnn, stateless
+from . import (
+    fusion,
+    gradients as clip_grad,
+    gradients as convert_parameters,
+    init,
+    parametrizations,
+    parametrize,
+    prune,
+    rnn,
+    stateless,
+)
 from .fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights
 from .gradients import (
     clip_grad_norm,
@@ -16,10 +26,12 @@ from .hook_norms import remove_spectral_norm, remove_weight_norm, spectral_norm,
 from .init import skip_init
 
 __all__ = [
+    "clip_grad",
     "clip_grad_norm",
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",
+    "convert_parameters",
     "fuse_conv_bn_eval",
     "fuse_conv_bn_weights",
     "fuse_linear_bn_eval",

@@ -15,7 +15,7 @@ def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Modu
     """A copy of the convolution that gives what the two give one after the other; both must be in eval mode."""
     if conv.training or bn.training:
         raise AssertionError("Fusion only for eval!")
-    return with_weights(conv, fuse_conv_bn_weights(conv.weight, conv.bias, *statistics_of(bn), transpose))
+    return with_weights(conv, fuse_conv_bn_weights(conv.weight, conv.bias, *statistics_of(bn), transpose=transpose))
 
 
 def fuse_linear_bn_eval(linear: Module, bn: Module) -> Module:
