@@ -293,6 +293,7 @@ from .eager.functional import (
     is_conj as is_conj,
     is_distributed as is_distributed,
     is_floating_point as is_floating_point,
+    is_inference as is_inference,
     is_neg as is_neg,
     is_nonzero as is_nonzero,
     is_same_size as is_same_size,

@@ -39,7 +39,7 @@ SAME_NAME = """
     narrow_copy new_empty_strided nonzero_static put resize_ resize_as_ scatter_reduce split_with_sizes
     unique unique_consecutive unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit
     hash_tensor istft stft
-    get_device hardshrink is_distributed is_nonzero is_same_size is_signed ormqr prelu
+    get_device hardshrink is_distributed is_inference is_nonzero is_same_size is_signed ormqr prelu
     mode
 """.split()
 OTHER_NAME = {
@@ -264,11 +264,6 @@ def is_pinned(self: Tensor, device: Any = None) -> bool:
     return False
 
 
-def is_inference(self: Tensor) -> bool:
-    """Whether the tensor was made in inference mode, which leaves no mark here: False."""
-    return False
-
-
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
     """The tensor itself, in another dtype where one is given: all tensors are dense."""
     return self if dtype is None else F.cast(self, dtype)
@@ -314,7 +309,6 @@ OWN: dict[str, Any] = {
     "dim_order": dim_order,
     "pin_memory": pin_memory,
     "is_pinned": is_pinned,
-    "is_inference": is_inference,
     "to_dense": to_dense,
     "__reversed__": reversed_first_axis,
     "share_memory_": share_memory_,

@@ -163,7 +163,7 @@ def row(values: np.ndarray[Any, Any], indent: int, cut: bool, element: Any) -> s
 
 def tensor_text(t: Tensor) -> str:
     """`tensor([[1., 2.]], dtype=…, grad_fn=<…>)`; a traced value prints its type only."""
-    prefix = "tensor(" if type(t).__name__ in ("Tensor", "Parameter") else f"{type(t).__name__}("
+    prefix = "tensor(" if type(t).__name__ in ("Tensor", "Parameter", "Buffer") else f"{type(t).__name__}("
     if hasattr(t.array, "concrete"):
         return f"{prefix}..., shape={t.shape}, dtype={t.dtype})"
     values = t._read_cpu("repr")

@@ -125,6 +125,31 @@ def modules_by_their_names(torch):
     ]
 
 
+@program(PROGRAMS)
+def gradients_by_frequency(torch):
+    nn, at = torch.nn, torch.tensor([1, 1, 2, 4])
+    out = []
+    for layer in (
+        nn.Embedding(5, 2, padding_idx=4, scale_grad_by_freq=True),
+        nn.Embedding.from_pretrained(torch.ones(5, 2), freeze=False, scale_grad_by_freq=True, max_norm=3.0),
+    ):
+        x = filled(torch, layer)(at.reshape(2, 2))
+        (x * x).sum().backward()
+        out += [layer, x, layer.weight.grad]
+    for mode in ("sum", "mean"):
+        bag = filled(torch, nn.EmbeddingBag(5, 2, scale_grad_by_freq=True, mode=mode))
+        # Every index twice: of others PyTorch takes the count of a neighbour.
+        bag(torch.tensor([1, 1, 3, 3]), torch.tensor([0, 3])).square().sum().backward()
+        out += [bag, bag.weight.grad]
+    return out
+
+
+@program(PROGRAMS)
+def wrong_arguments(torch):
+    layer = torch.nn.Linear(2, 3)
+    return [attempt(lambda: layer(3)), attempt(lambda: layer(None)), str(torch.nn.Buffer(torch.ones(2)))]
+
+
 @pytest.mark.parametrize("run", PROGRAMS)
 def test_program(run):
     assert_same(run)

@@ -51,7 +51,7 @@ def embedding_bag(
         starts = starts[:-1] if include_last_offset else starts
     flat = reshape(input, (-1,))
     weights = None if per_sample_weights is None else reshape(per_sample_weights, (-1,))
-    rows = embedding(flat, weight, padding_idx, max_norm, norm_type)
+    rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
     counted = np.ones(flat.array.size, bool)
     if padding_idx is not None:
         counted = np.asarray(flat.array != padding_idx % weight.array.shape[0])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from ..hooks import register_hook
 from ..modes import is_grad_enabled, no_grad
 from ..ops.table import TABLE
 from ..tape import apply
 from ..tensor import Tensor
 from ..writes import write
 from .base import cpp_name
+from .histograms import bincount
 from .norms import norm
 from .pointwise import where
 from .reduction import sum
@@ -22,6 +24,8 @@ LINEAR, EMBEDDING = TABLE["linear"], TABLE["embedding"]
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x @ weight.T + bias; x [*, in], weight [out, in], bias [out]."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"linear(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     if weight.ndim == 1:
         out = sum(input * weight, -1)
         return out if bias is None else out + bias
@@ -56,7 +60,11 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Rows of weight [rows, width] at the positions in input. The row padding_idx gets no gradient."""
+    """Rows of weight [rows, width] at the positions in input. The row padding_idx gets no gradient.
+
+    scale_grad_by_freq: a row's gradient is divided by the number of its positions. sparse: accepted; the gradient is
+    dense.
+    """
     if weight.ndim != 2:
         raise RuntimeError(f"'weight' must be 2-D, got {weight.ndim}-D; rows are vectors, [rows, width]")
     at = int64_index("embedding", input)
@@ -68,6 +76,11 @@ def embedding(
 
             write(weight, index_copy(weight._alias(), 0, reshape(at, (-1,)), used * scale))
     out = apply(EMBEDDING, weight, at)
+    if scale_grad_by_freq and out.node is not None:
+        flat = reshape(at, (-1,))
+        counts = index_select(bincount(flat, minlength=weight.array.shape[0]), 0, flat)
+        counts = unsqueeze(reshape(counts, at.array.shape), -1)
+        register_hook(out, lambda g: g / counts)
     if padding_idx is None:
         return out
     row = padding_idx if padding_idx >= 0 else padding_idx + weight.array.shape[0]

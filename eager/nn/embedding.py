@@ -33,11 +33,7 @@ class Embedding(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if scale_grad_by_freq or sparse:
-            raise ValueError(
-                "Embedding takes no scale_grad_by_freq or sparse; leave them out and scale the gradient in the "
-                "training loop"
-            )
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         self.max_norm, self.norm_type = max_norm, norm_type
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = row(padding_idx, num_embeddings)
@@ -60,12 +56,15 @@ class Embedding(Module):
         padding_idx: int | None = None,
         max_norm: float | None = None,
         norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
     ) -> Self:
         """An embedding whose table is the matrix `embeddings`; frozen, it is not trained."""
         if embeddings.ndim != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
-        return cls(rows, columns, padding_idx, max_norm, norm_type, _weight=embeddings, _freeze=freeze)
+        settings = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        return cls(rows, columns, *settings, _weight=embeddings, _freeze=freeze)
 
     def reset_parameters(self) -> None:
         """Draw new initial values."""
@@ -75,13 +74,16 @@ class Embedding(Module):
                 self.weight[self.padding_idx].fill_(0)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type)
+        settings = (self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse)
+        return F.embedding(input, self.weight, *settings)
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         limit = "" if self.max_norm is None else f", max_norm={self.max_norm}"
         kind = "" if self.norm_type == 2 else f", norm_type={self.norm_type}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}{limit}{kind}"
+        scaled = f", scale_grad_by_freq={self.scale_grad_by_freq}" if self.scale_grad_by_freq else ""
+        sparse = ", sparse=True" if self.sparse else ""
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}{limit}{kind}{scaled}{sparse}"
 
 
 def row(padding_idx: int | None, rows: int) -> int | None:
@@ -114,6 +116,7 @@ class EmbeddingBag(Module):
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.max_norm, self.norm_type, self.mode = max_norm, norm_type, mode
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         self.include_last_offset = include_last_offset
         self.padding_idx = row(padding_idx, num_embeddings)
         if _weight is None:
@@ -170,7 +173,9 @@ class EmbeddingBag(Module):
             offsets,
             self.max_norm,
             self.norm_type,
-            mode=self.mode,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
             per_sample_weights=per_sample_weights,
             include_last_offset=self.include_last_offset,
             padding_idx=self.padding_idx,
@@ -180,6 +185,7 @@ class EmbeddingBag(Module):
         parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
         parts += [f"max_norm={self.max_norm}"] if self.max_norm is not None else []
         parts += [f"norm_type={self.norm_type}"] if self.norm_type != 2 else []
+        parts += [f"scale_grad_by_freq={self.scale_grad_by_freq}"] if self.scale_grad_by_freq else []
         parts += [f"mode={self.mode!r}"]
         parts += [f"padding_idx={self.padding_idx}"] if self.padding_idx is not None else []
         return ", ".join(parts)
