@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..eager.nn import scope
+from ..eager.nn.hooks import computed_attributes
 from ..eager.nn.module import Module
 from ..eager.ops import executor
 from ..eager.ops.types import aval_of
@@ -293,10 +294,15 @@ def _run(recorder: Recorder, entry: Entry, sizes: Sizes, arrays: Sequence[Any]) 
 
 
 def _check_attributes(state: State, before: Sequence[Mapping[str, Any]]) -> None:
-    """What a module keeps in a plain attribute is lost: an error where it was a tensor before, else a warning."""
+    """What a module keeps in a plain attribute is lost: an error where it was a tensor before, else a warning.
+
+    Not of attributes that the module computes anew before each use, as `weight_norm` does.
+    """
     for module, attributes in zip(state.modules, before, strict=True):
         for name, value in vars(module).items():
-            if not (is_tensor(value) and isinstance(value.array, Traced)):
+            if not (is_tensor(value) and isinstance(value.array, Traced)) or name in computed_attributes(
+                module
+            ):
                 continue
             message = (
                 f"{type(module).__name__}.{name} is set to a value of the recording, which a program does "

@@ -59,6 +59,7 @@ def slope(
     with enable_grad():
         out = convolution(x, w, None, *settings)
         (result,) = grad([out], [by], [grad_output], create_graph=keep)
+    assert result is not None
     return result
 
 

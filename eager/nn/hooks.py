@@ -32,6 +32,20 @@ class Hook(NamedTuple):
     older: bool = False  # registered as a backward hook of the kind before full ones
 
 
+COMPUTED = "_computed_attributes"
+
+
+def mark_computed(module: Any, name: str, computed: bool = True) -> None:
+    """Say that a hook computes the attribute before each forward pass, so that its value is no state; or no longer."""
+    names = {*computed_attributes(module), name} if computed else {*computed_attributes(module)} - {name}
+    module.__dict__[COMPUTED] = names
+
+
+def computed_attributes(module: Any) -> set[str]:
+    """The names of the attributes that hooks compute."""
+    return vars(module).get(COMPUTED, set())
+
+
 GLOBAL: dict[int, Hook] = {}
 """Hooks of the calls of all modules; they run before those of the module itself."""
 

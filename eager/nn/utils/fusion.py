@@ -15,7 +15,7 @@ def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Modu
     """A copy of the convolution that gives what the two give one after the other; both must be in eval mode."""
     if conv.training or bn.training:
         raise AssertionError("Fusion only for eval!")
-    return with_weights(conv, fuse_conv_bn_weights(conv.weight, conv.bias, *statistics_of(bn), transpose=transpose))
+    return with_weights(conv, fuse_conv_bn_weights(conv.weight, conv.bias, *statistics_of(bn), transpose))
 
 
 def fuse_linear_bn_eval(linear: Module, bn: Module) -> Module:
@@ -30,7 +30,7 @@ def fuse_linear_bn_eval(linear: Module, bn: Module) -> Module:
     return with_weights(linear, fuse_linear_bn_weights(linear.weight, linear.bias, *statistics_of(bn)))
 
 
-def statistics_of(bn: Any) -> tuple[Any, ...]:
+def statistics_of(bn: Any) -> tuple[Any, Any, Any, Any, Any]:
     if bn.running_mean is None or bn.running_var is None:
         raise AssertionError("a batch norm without running statistics cannot be folded into another layer")
     return bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from ... import functional as F
 from ...modes import no_grad
 from ...tensor import Tensor
+from ..hooks import mark_computed
 from ..module import Module
 from ..parameter import Parameter
 
@@ -55,6 +56,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     module.register_parameter(f"{name}_v", Parameter(weight.detach()))
     setattr(module, name, hook.compute_weight(module))
     module.register_forward_pre_hook(hook)
+    mark_computed(module, name)
     return module
 
 
@@ -68,6 +70,7 @@ def remove_weight_norm(module: M, name: str = "weight") -> M:
         delattr(module, attribute)
     setattr(module, name, Parameter(weight))
     del module._call_hooks[key]
+    mark_computed(module, name, computed=False)
     return module
 
 
@@ -124,6 +127,7 @@ def spectral_norm(
     module.register_buffer(f"{name}_u", u)
     module.register_buffer(f"{name}_v", v)
     module.register_forward_pre_hook(hook)
+    mark_computed(module, name)
     return module
 
 
@@ -138,4 +142,5 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
         delattr(module, attribute)
     module.register_parameter(name, Parameter(weight.detach()))
     del module._call_hooks[key]
+    mark_computed(module, name, computed=False)
     return module

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from ... import functional as F
 from ...tensor import Tensor
+from ..hooks import mark_computed
 from ..module import Module
 
 
@@ -70,6 +71,7 @@ class BasePruningMethod:
         module.register_buffer(f"{name}_mask", method.compute_mask(scores.detach(), default.clone()))
         setattr(module, name, method.apply_mask(module))
         module.register_forward_pre_hook(method)
+        mark_computed(module, name)
         return method
 
     def prune(
@@ -324,6 +326,7 @@ def remove(module: Any, name: str) -> Any:
         if is_method(hook.function, name):
             hook.function.remove(module)
             del module._call_hooks[key]
+            mark_computed(module, name, computed=False)
             return module
     raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
 
