@@ -154,6 +154,7 @@ def conversions(torch):
         lambda m: m.to(torch.int64),
         lambda m: m.type(torch.float64),
         lambda m: m.cpu(),
+        lambda m: m.to(memory_format=torch.channels_last),
         lambda m: m.to_empty(device="cpu"),
         lambda m: m.requires_grad_(False),
     ):
@@ -221,6 +222,15 @@ def copies(torch):
         m.a.weight.fill_(9)
     deep(torch.ones(2, 2))
     return deep.state_dict(), deep.a.weight.grad, shallow.a is m.a, loaded.state_dict(), loaded, len(hooked)
+
+
+@program(PROGRAMS)
+def layouts(torch):
+    m = filled(torch, torch.nn.Conv2d(3, 4, 2))
+    x = torch.arange(27.0).reshape(1, 3, 3, 3)
+    before = m(x)
+    m.to(memory_format=torch.channels_last)
+    return m.weight.stride(), m.weight, before, m(x), torch.nn.init._calculate_fan_in_and_fan_out(m.weight)
 
 
 # ---- state dicts ------------------------------------------------------------------------------------------------

@@ -118,7 +118,8 @@ class Module(StateDict, Hooks):
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move or convert parameters and buffers: `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)`.
 
-        Only floating-point tensors take the dtype; TypeError for any other dtype.
+        Only floating-point tensors take the dtype, and only those of 4 and 5 axes `memory_format`. TypeError for any
+        other dtype.
         """
         device, dtype = target_of(args, kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
@@ -128,7 +129,8 @@ class Module(StateDict, Hooks):
 
         def convert(t: Tensor) -> Tensor:
             wanted = dtype if t.is_floating_point() or t.is_complex() else None
-            return t.to(device=device or t.device, dtype=wanted or t.dtype)
+            layout = kwargs.get("memory_format") if t.ndim in (4, 5) else None
+            return t.to(device=device or t.device, dtype=wanted or t.dtype, memory_format=layout)
 
         return self._apply(convert)
 
