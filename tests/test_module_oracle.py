@@ -574,6 +574,7 @@ def files_of_layers(torch):
         isinstance(torch.nn.Conv2d(1, 1, 1), m.conv._ConvNd),
         isinstance(torch.nn.BatchNorm2d(1), m.batchnorm._BatchNorm),
         isinstance(torch.nn.InstanceNorm2d(1), m.batchnorm._NormBase),
+        isinstance(torch.nn.InstanceNorm2d(1), m.batchnorm._BatchNorm),
         isinstance(torch.nn.MSELoss(), m.loss._Loss),
         isinstance(torch.nn.NLLLoss(), m.loss._WeightedLoss),
         isinstance(torch.nn.Dropout(), m.dropout._DropoutNd),

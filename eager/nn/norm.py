@@ -13,7 +13,7 @@ from .module import Module
 from .parameter import Parameter
 
 
-class BatchNorm(Module):
+class NormBase(Module):
     """Normalises each channel (axis 1) over all other axes, then scales and shifts it.
 
     In training mode by the statistics of the batch, which also move the running ones by `momentum` (None: their
@@ -100,6 +100,10 @@ class BatchNorm(Module):
         if args[0].get("version", 1) < 2 and self.track_running_stats:
             state_dict.setdefault(f"{prefix}num_batches_tracked", self.num_batches_tracked)
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+class BatchNorm(NormBase):
+    """What the batch norms of all ranks are."""
 
 
 class BatchNorm1d(BatchNorm):
@@ -247,7 +251,7 @@ class LocalResponseNorm(Module):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-class InstanceNorm(BatchNorm):
+class InstanceNorm(NormBase):
     """Normalises each channel of each sample over its own plane; without a batch, input ranks one less."""
 
     def __init__(
@@ -309,5 +313,5 @@ class InstanceNorm3d(InstanceNorm):
 
 
 # Under the names by which PyTorch programs ask what kind of layer they have.
-_NormBase = _BatchNorm = BatchNorm
+_NormBase, _BatchNorm = NormBase, BatchNorm
 _InstanceNorm = InstanceNorm

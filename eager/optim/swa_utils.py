@@ -11,7 +11,7 @@ from typing import Any
 from .. import functional as F
 from ..modes import no_grad
 from ..nn.module import Module
-from ..nn.norm import BatchNorm, InstanceNorm
+from ..nn.norm import BatchNorm
 from ..tensor import Tensor
 from .lr_scheduler.base import LRScheduler, as_number, each
 from .optimizer import Optimizer
@@ -121,7 +121,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
     A batch is a tensor, or a tuple or list that begins with one.
     """
-    norms = [m for m in model.modules() if isinstance(m, BatchNorm) and not isinstance(m, InstanceNorm)]
+    norms = [m for m in model.modules() if isinstance(m, BatchNorm)]
     if not norms:
         return
     momenta, training = [m.momentum for m in norms], model.training
