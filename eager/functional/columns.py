@@ -22,7 +22,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
         return squeeze(unfold(unsqueeze(input, 0), kernel_size, dilation, padding, stride), 0)
     k, d, p, s = two(kernel_size), two(dilation), two(padding), two(stride)
     check_settings(k, d, p, s)
-    if input.ndim != 4:
+    if input.ndim != 4 or any(type(n) is int and n == 0 for n in input.array.shape[1:]):
         raise RuntimeError(
             f"Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
             f"input, but got: {list(map(int, input.array.shape))}"
@@ -48,7 +48,12 @@ def fold(
     size, k, d, p, s = two(output_size), two(kernel_size), two(dilation), two(padding), two(stride)
     check_settings(k, d, p, s)
     area = k[0] * k[1]
-    if input.ndim != 3 or input.array.shape[1] % area:
+    if input.ndim != 3 or any(type(n) is int and n == 0 for n in input.array.shape[1:]):
+        raise RuntimeError(
+            f"Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
+            f"input, but got: {list(map(int, input.array.shape))}"
+        )
+    if input.array.shape[1] % area:
         raise RuntimeError(
             f"Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
             f"input.size(1)={int(input.array.shape[1])} and kernel_size={k}"

@@ -174,6 +174,17 @@ def with_bias(out: Tensor, bias: Tensor | None) -> Tensor:
     return labelled(out + reshape(bias, (bias.array.shape[0], *(1,) * (out.ndim - 2))), "Convolution")
 
 
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """conv1d with time first: input [T, N, C], weight [K, C, O], result [T + 2·pad - K + 1, N, O]."""
+    if input.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
+        raise RuntimeError(
+            f"Input must have 3 dims: time, batch, in_channel, weight 3: kernel, in_channel, out_channel, and bias 1, "
+            f"got {input.ndim}, {weight.ndim} and {bias.ndim}"
+        )
+    out = conv1d(permute(input, (1, 2, 0)), permute(weight, (2, 1, 0)), bias, padding=pad)
+    return permute(out, (2, 0, 1))
+
+
 def conv2d_at(
     x: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> Tensor:

@@ -9,9 +9,10 @@ import numpy as np
 
 from ..tensor import Tensor
 from .base import known_now
-from .creation import from_numpy
+from .joining import cat
 from .pairs import Sizes, many
 from .pooling import avg_pool1d as average1d, avg_pool2d, batched, steps
+from .ranges import arange
 from .reduction import max
 from .scattering import scatter
 from .shaping import flatten, reshape, squeeze, unsqueeze
@@ -171,6 +172,10 @@ def fractional(
         if output_size is not None:
             what = "only one of output_size and output_ratio may be specified"
         raise ValueError(f"fractional_max_pool{axes}d {what}")
+    if x.ndim not in (axes + 1, axes + 2):
+        raise RuntimeError(
+            f"fractional_max_pool{axes}d_out(): Expected {axes + 1}D or {axes + 2}D tensor, but got: {list(x.shape)}"
+        )
     if x.ndim == axes + 1:
         return batched(lambda b: fractional(axes, b, kernel_size, output_size, ratio, positions, samples), x)
     kernel, shape = many(kernel_size, axes, "kernel_size"), x.array.shape[2:]
@@ -180,36 +185,42 @@ def fractional(
             raise ValueError(f"output_ratio must be between 0 and 1 (got {ratio})")
         output_size = tuple(int(n * r) for n, r in zip(shape, each, strict=True))
     size = many(output_size, axes, "output_size")
+    check_room(axes, shape, size, kernel)
     n, c = x.array.shape[:2]
     if samples is None:
         samples = x.new_empty((n, c, axes)).uniform_()
-    rows: Any = np.zeros((1,) * (2 + 2 * axes), np.int64)
+    rows: Any = 0
     for k in range(axes):
         # The samples are (…, height, width) for planes with width first, as PyTorch draws them.
-        u = samples.array[..., axes - 1 - k] if axes == 2 else samples.array[..., k]
-        index = window_starts(np.asarray(u, np.float64), shape[k], size[k], kernel[k])
+        u = samples[..., axes - 1 - k] if axes == 2 else samples[..., k]
+        inside = unsqueeze(window_starts(u, shape[k], size[k], kernel[k]), -1) + arange(kernel[k])
         place = [n, c] + [1] * (2 * axes)
         place[2 + k], place[2 + axes + k] = size[k], kernel[k]
-        rows = rows * shape[k] + (index[..., None] + np.arange(kernel[k])).reshape(place)
-    flat = np.ascontiguousarray(rows).reshape(n, c, *size, -1)
-    taken = flatten(x, 2).gather(2, from_numpy(flat.reshape(n, c, -1)))
-    best = max(reshape(taken, (n, c, *size, flat.shape[-1])), -1)
+        rows = rows * shape[k] + reshape(inside, tuple(place))
+    flat = reshape(rows, (n, c, *size, prod(kernel)))
+    taken = flatten(x, 2).gather(2, flatten(flat, 2))
+    best = max(reshape(taken, tuple(flat.array.shape)), -1)
     if not positions:
         return best.values
-    return best.values, squeeze(from_numpy(flat).gather(-1, unsqueeze(best.indices, -1)), -1)
+    return best.values, squeeze(flat.gather(-1, unsqueeze(best.indices, -1)), -1)
 
 
-def window_starts(u: Any, n: int, m: int, kernel: int) -> Any:
-    """[N, C, m]: where the windows begin; the last ends with the axis."""
-    if kernel > n:
-        raise RuntimeError(
-            f"fractional_max_pool: kernel size {kernel} is too large relative to input size {n}"
-        )
-    out = np.full((*u.shape, m), n - kernel, np.int64)
-    if m > 1:
-        alpha = (n - kernel) / (m - 1)
-        k = np.arange(m - 1)
-        out[..., :-1] = ((k + u[..., None]) * alpha).astype(np.int64) - (u[..., None] * alpha).astype(
-            np.int64
-        )
-    return out
+def check_room(axes: int, shape: Any, size: Sizes, kernel: Sizes) -> None:
+    """RuntimeError where the windows are larger than what is left for them."""
+    for name, n, m, k in zip(("time", "height", "width")[-axes:], shape, size, kernel, strict=True):
+        if type(n) is int and m + k - 1 > n - (axes == 3):  # as PyTorch has it, volumes need one more
+            raise RuntimeError(
+                f"fractional_max_pool{axes}d{'_out' if axes == 3 else ''}(): pool {name} {k} too large relative to "
+                f"input {name} {n}"
+            )
+
+
+def window_starts(u: Tensor, n: Any, m: int, kernel: int) -> Tensor:
+    """[N, C, m]: where the windows begin, for random numbers u [N, C]; the last ends with the axis."""
+    u = unsqueeze(u, -1)
+    last = (u * 0).long() + (n - kernel)
+    if m == 1:
+        return last
+    alpha = (n - kernel) / (m - 1)
+    starts = ((u + arange(m - 1)) * alpha).long() - (u * alpha).long()
+    return cat([starts, last], -1)

@@ -21,13 +21,13 @@ from .conv import (
 from .linear import Linear
 from .module import Module
 from .norm import (
-    BatchNorm,
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
     InstanceNorm1d,
     InstanceNorm2d,
     InstanceNorm3d,
+    NormBase,
 )
 from .parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 
@@ -226,7 +226,7 @@ class LazyConvTranspose3d(LazyTransposed, ConvTranspose3d):
     cls_to_become = ConvTranspose3d
 
 
-class LazyNorm(LazyModuleMixin, BatchNorm):
+class LazyNorm(LazyModuleMixin, NormBase):
     """A normalisation with `num_features` from axis 1 of the first input."""
 
     weight: Any
@@ -259,9 +259,9 @@ class LazyNorm(LazyModuleMixin, BatchNorm):
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        unknown, self.num_features = self.has_uninitialized_params(), self.num_features or input.shape[1]
-        if not unknown:
+        if not self.has_uninitialized_params():
             return
+        self.num_features = input.shape[1]
         for tensor in (self.weight, self.bias, self.running_mean, self.running_var):
             if tensor is not None:
                 tensor.materialize((self.num_features,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -237,6 +238,31 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
+class CrossMapLRN2d(Module):
+    """x / (k + alpha * sum of squares over neighbouring channels / size) ** beta, of images.
+
+    (size - 1) // 2 neighbours count on each side, and the first channel for all those after its neighbours too.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.ndim}D instead.")
+        half = (self.size - 1) // 2
+        square, count = input * input, 2 * half + 1
+        rows = F.unsqueeze(F.flatten(square, 2), 1)
+        near = F.avg_pool2d(rows, (count, 1), 1, (half, 0)) * count
+        late = F.reshape(F.arange(input.shape[1]) > half, (-1, 1, 1))
+        total = F.reshape(near, input.shape) + square[:, :1] * late
+        return input / (total * (self.alpha / self.size) + self.k) ** self.beta
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
 class LocalResponseNorm(Module):
     """x / (k + alpha * mean of squares over `size` neighbouring channels) ** beta."""
 
@@ -249,6 +275,53 @@ class LocalResponseNorm(Module):
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class SyncBatchNorm(BatchNorm):
+    """BatchNorm of two axes or more. There is one process, whose batch is all there is to share statistics of."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def check_input(self, input: Tensor) -> None:
+        if input.ndim < 2:
+            raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
+        if type(input.array.shape[1]) is int and input.array.shape[1] == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """The module with every BatchNorm in it replaced by one of this class, which takes its tensors over."""
+        out = module
+        if isinstance(module, BatchNorm):
+            out = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+                bias=module.bias is not None,
+            )
+            for store in ("_parameters", "_buffers"):
+                getattr(out, store).update(getattr(module, store))
+            out.training = module.training
+        for name, child in module.named_children():
+            out.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return out
 
 
 class InstanceNorm(NormBase):
@@ -271,16 +344,7 @@ class InstanceNorm(NormBase):
     def forward(self, input: Tensor) -> Tensor:
         self.check_input(input)
         batched = input.ndim == max(self.ndims)
-        axis = input.ndim - max(self.ndims) + 1
-        if (
-            self.affine
-            and type(input.array.shape[axis]) is int
-            and input.array.shape[axis] != self.num_features
-        ):
-            raise ValueError(
-                f"expected input's size at dim={axis} to match num_features ({self.num_features}), but got: "
-                f"{input.array.shape[axis]}."
-            )
+        self.check_channels(input, input.ndim - max(self.ndims) + 1)
         out = F.instance_norm(
             input if batched else input.unsqueeze(0),
             self.running_mean,
@@ -292,6 +356,21 @@ class InstanceNorm(NormBase):
             self.eps,
         )
         return out if batched else out.squeeze(0)
+
+    def check_channels(self, input: Tensor, axis: int) -> None:
+        """ValueError for channels that the layer has no parameters for; a warning where it has none at all."""
+        found = input.array.shape[axis]
+        if type(found) is not int or found == self.num_features:
+            return
+        if self.affine:
+            raise ValueError(
+                f"expected input's size at dim={axis} to match num_features ({self.num_features}), but got: {found}."
+            )
+        warnings.warn(
+            f"input's size at dim={axis} does not match num_features. You can silence this warning by not passing in "
+            "num_features, which is not used because affine=False",
+            stacklevel=2,
+        )
 
 
 class InstanceNorm1d(InstanceNorm):

@@ -127,19 +127,31 @@ class ReplicationPad3d(Padding):
     axes, mode = 3, "replicate"
 
 
-class CircularPad1d(Padding):
+class CircularPad(Padding):
+    """Pads with the elements of the other end."""
+
+    mode = "circular"
+
+    def forward(self, input: Tensor) -> Tensor:
+        low, high = self.axes + 1, self.axes + 2
+        if input.ndim not in (low, high):
+            raise ValueError(f"expected {low}D or {high}D input (got {input.ndim}D input)")
+        return super().forward(input)
+
+
+class CircularPad1d(CircularPad):
     """Pads the last axis with its other end."""
 
-    axes, mode = 1, "circular"
+    axes = 1
 
 
-class CircularPad2d(Padding):
+class CircularPad2d(CircularPad):
     """Pads the last two axes with their other ends."""
 
-    axes, mode = 2, "circular"
+    axes = 2
 
 
-class CircularPad3d(Padding):
+class CircularPad3d(CircularPad):
     """Pads the last three axes with their other ends."""
 
-    axes, mode = 3, "circular"
+    axes = 3

@@ -302,7 +302,7 @@ class FractionalMaxPool(Module):
         if (output_size is None) == (output_ratio is None):
             given = "only one of output_size and output_ratio may be specified"
             missing = "requires specifying either an output size, or a pooling ratio"
-            raise ValueError(f"{type(self).__name__} {missing if output_size is None else given}")
+            raise ValueError(f"{type(self).__name__} {missing}" if output_size is None else given)
         n = self.axes
         self.kernel_size, self.return_indices = many(kernel_size, n), return_indices
         self.output_size = None if output_size is None else many(output_size, n)
