@@ -52,7 +52,13 @@ def steps(lib: Any) -> dict[str, Call]:
     lib.manual_seed(0)
     nn = lib.nn
     model = nn.Sequential(
-        nn.Linear(8, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1)
+        nn.Linear(8, 64),
+        nn.Tanh(),
+        nn.Linear(64, 64),
+        nn.Tanh(),
+        nn.Linear(64, 64),
+        nn.Tanh(),
+        nn.Linear(64, 1),
     )
     x = lib.ones(1, 8)
 

@@ -74,6 +74,8 @@ class LazyLinear(LazyModuleMixin, Linear):
     """Linear with `in_features` from the last axis of the first input."""
 
     cls_to_become = Linear
+    weight: Any
+    bias: Any
 
     def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__(0, 0, False)
@@ -100,6 +102,9 @@ class LazyLinear(LazyModuleMixin, Linear):
 class LazyConvNd(LazyModuleMixin, ConvNd):
     """A convolution with `in_channels` from the first input."""
 
+    weight: Any
+    bias: Any
+
     def __init__(
         self,
         out_channels: int,
@@ -110,7 +115,7 @@ class LazyConvNd(LazyModuleMixin, ConvNd):
         dtype: Any = None,
         **named: Any,
     ) -> None:
-        super().__init__(0, 0, kernel_size, *settings, bias=False, **named)
+        super().__init__(0, 0, kernel_size, *settings, **(named | {"bias": False}))
         self.out_channels = out_channels
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         if bias:

@@ -82,7 +82,7 @@ class Uninitialized(Tensor):
             self.data = made
 
     @property
-    def shape(self) -> NoReturn:  # type: ignore[override]
+    def shape(self) -> NoReturn:
         raise RuntimeError(
             "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
             "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
